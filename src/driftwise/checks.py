@@ -323,7 +323,7 @@ def a_choice_is_the_best_score(policy: Compiled, data: _Stream) -> None:
         choice, scores = policy.choose(state, data.arms), policy.scores(state, data.arms)
         if policy.audited(state):
             shares = policy.shares(state, ArmSet(data.arms), choice.arm, 0)
-            assert shares[choice.arm] > 0.0, "an audit played an arm of no chance"
+            assert shares[choice.arm] > 0.0, "forced exploration played an arm of no chance"
             policy.learn(state, data.arms, choice.arm, float(reward))
             continue
         assert np.isfinite(scores.mean).all() and np.isfinite(scores.bonus).all(), "a score is not finite"

@@ -1,7 +1,7 @@
 """The command line. Data go to stdout and progress to stderr. The exit code is 0, or 2 with an error of one sentence.
 
 Other exit codes: 3 if another process has the database open, 4 if the store failed, 5 if another machine, library or
-version computed an era, 6 if an earlier revision of its policy computed it (docs/codes.md).
+version computed a generation, 6 if an earlier revision of its policy computed it (docs/codes.md).
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ class Terms(NamedTuple):
         return Verdict.DEFAULTED if learned and self.default is not None else Verdict.EXPIRED
 
     def was_due(self, verdict: str, value: float, born: int, tick: int) -> bool:
-        """Whether a stored lesson may be in a log: a default has the declared value, and its decision was overdue."""
+        """Whether a stored reward may be in a log: a default has the declared value, and its decision was overdue."""
         return verdict != Verdict.DEFAULTED or (value == self.default and self.overdue(born, tick))
 
 

@@ -41,7 +41,7 @@ def test_verify_says_what_it_saw_and_its_digest(tmp_path, capsys):
     desk = filled(tmp_path / "a.db")
     code, out, err = told(capsys, "verify", tmp_path / "a.db")  # while it is open
     assert code == 0 and not err
-    assert "home: 60 decisions, 45 rewards, 1 eras" in out and desk.stream.fold.digest() in out
+    assert "home: 60 decisions, 45 rewards, 1 generations" in out and desk.stream.fold.digest() in out
     desk.close()
     raw = sqlite3.connect(tmp_path / "a.db")
     raw.execute("UPDATE reward SET value = 0.25 WHERE seq = 9")

@@ -169,7 +169,7 @@ def test_a_damaged_snapshot_is_passed_over_and_a_wrong_one_found_out(tmp_path, m
     desk.store.add_snapshot(other.stream.fold.snapshot_behind())
     desk.store.commit()
     desk.close(), other.close()
-    with pytest.raises(Exception, match="era 1 at reward 10"):
+    with pytest.raises(Exception, match="generation 1 at reward 10"):
         Desk(tmp_path / "a.db")
 
 

@@ -66,7 +66,8 @@ WALL = {"clock": "wall", "tick": 0.001}
 def test_a_stream_of_an_earlier_revision_goes_on_in_a_new_era(db, body, capsys):
     there = first(db, body)
     code, out, err = told(capsys, "verify", db)
-    assert code == 6 and "era 1, computed by revision 1 of its policy, is not recomputable by this version" in out
+    said = "generation 1, computed by revision 1 of its policy, is not recomputable by this version"
+    assert code == 6 and said in out
     assert "nothing is damaged" in err and "differences" not in out + err and "backup" not in err
     with living(db) as asked:
         assert asked.stream()["era"] == 2 and asked.stream()["digest"] != there
@@ -104,7 +105,7 @@ def test_the_command_does_what_a_server_does(tmp_path, capsys):
     first(db)
     error = refusal_of(lambda: forget(db, 2.0**40))
     assert isinstance(error, Revised) and "driftwise refold" in str(error) and error.exit_code == 6
-    assert told(capsys, "refold", db) == (0, "home: era 2 begins: its rewards were learned again here\n", "")
+    assert told(capsys, "refold", db) == (0, "home: generation 2 begins: its rewards were learned again here\n", "")
     assert refold(db) == {} and refusal(db) is None and [era.reason for era in eras(db)] == ["made", "revision"]
 
 

@@ -269,7 +269,7 @@ def test_an_era_of_an_unknown_machine_that_does_not_come_out_is_not_damage(tmp_p
     code, out, _ = told(capsys, "verify", tmp_path / "a.db")
     assert code == 5 and "not recomputable here" in out
     code, out, _ = told(capsys, "refold", tmp_path / "a.db")
-    assert code == 0 and out == "home: era 2 begins: its rewards were learned again here\n"
+    assert code == 0 and out == "home: generation 2 begins: its rewards were learned again here\n"
     assert refusal(tmp_path / "a.db") is None
 
 

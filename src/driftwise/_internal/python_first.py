@@ -73,7 +73,7 @@ def tried_as_python(run: Callable[..., Any], args: tuple[Any, ...], spent: Spent
     """Whether the call ran as Python, and what it returned, in the types that compiled code returns.
 
     Where Python raises and compiled code gives inf or NaN, the arrays are put back. The same happens where the user
-    interrupts the call: a state is never left with half of a lesson. Compiled code cannot be interrupted.
+    interrupts the call: a state is never left with half of an update. Compiled code cannot be interrupted.
     """
     arrays = [one for one in arrays_of(args) if one.flags.writeable]
     before = [one.copy() for one in arrays]

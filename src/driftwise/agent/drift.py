@@ -35,7 +35,7 @@ SHORTER = (32.0, 128.0, 512.0)
 
 
 class Meter:
-    """The data of the meter: the last lessons (tick, born, x, reward), and weights of a bank's memories over time."""
+    """The data of the meter: the last rewards (tick, born, x, reward), and weights of a bank's memories over time."""
 
     __slots__ = ("history", "recent", "stride", "waited")
 

@@ -1,7 +1,7 @@
-"""Learn a log: its lessons in the order they were learned, by the live kernel (docs/contract.md#logs).
+"""Learn a log: its rewards in the order they were learned, by the live kernel (docs/contract.md#logs).
 
-The lessons are learned on a copy of the state, which is published after the last one, so a log with a bad row changes
-nothing. Lessons that were already learned are skipped. A snapshot and the log since therefore give the agent that wrote
+Rewards are learned on a copy of the state, which is published after the last one, so a log with a bad row changes
+nothing. Rewards that were already learned are skipped. A snapshot and the log since therefore give the agent that wrote
 both.
 """
 
@@ -38,7 +38,7 @@ _NEEDED = ("x", "reward", "reward_seq", "reward_tick", "born")
 
 @dataclass
 class _Progress:
-    """The progress of a fold, and what is entered in the book at its end."""
+    """The progress of learning a log, and what is entered in the book at its end."""
 
     state: Any
     meter: Any
@@ -97,7 +97,7 @@ def _columns(parts: AgentParts, log: Log) -> list[str]:
 
 
 def _batch(parts: AgentParts, batch: Batch, at: _Progress, gaps: bool) -> None:
-    """The lessons of a batch, checked and learned."""
+    """The rewards of a batch, checked and learned."""
     reward, number, tick, born = batch.reward, batch.reward_seq, batch.reward_tick, batch.born
     assert reward is not None and number is not None and tick is not None and born is not None
     lessons = np.flatnonzero(~np.isnan(reward))
@@ -136,7 +136,7 @@ def _count(batch: Batch, rows: Ints, at: _Progress) -> None:
 
 
 def _check_order(batch: Batch, lessons: Ints, numbers: Ints, at: _Progress, gaps: bool) -> None:
-    """Check that lessons are numbered in order and continue those of the agent."""
+    """Check that rewards are numbered in order and continue those of the agent."""
     if not lessons.size:
         return
     falls = numbers <= np.concatenate([[at.seen], numbers[:-1]])
@@ -181,7 +181,7 @@ def _check(parts: AgentParts, batch: Batch, rows: Ints, at: _Progress) -> None:
 
 
 def _learn(parts: AgentParts, batch: Batch, rows: Ints, at: _Progress) -> None:
-    """Learn checked lessons: in one call if the policy takes many, otherwise one after the other."""
+    """Learn checked rewards: in one call if the policy takes many, otherwise one after the other."""
     assert batch.reward is not None and batch.reward_tick is not None and batch.born is not None
     policy = parts.policy
     reward, tick, born = batch.reward[rows], batch.reward_tick[rows], batch.born[rows]
@@ -203,7 +203,7 @@ def _learn(parts: AgentParts, batch: Batch, rows: Ints, at: _Progress) -> None:
 
 
 def _one(parts: AgentParts, batch: Batch, row: int, at: _Progress, ticks: float, tick: int) -> None:
-    """One lesson, as `Agent.reward` learns it."""
+    """One reward, as `Agent.reward` learns it."""
     assert batch.x is not None and batch.reward is not None and batch.born is not None
     born, value = int(batch.born[row]), float(batch.reward[row])
     x: Any = batch.x[row].reshape(1, -1, 1).copy()
@@ -223,7 +223,7 @@ def _lent(batch: Batch, row: int) -> Lent:
 
 
 def _one_at_a_time(parts: AgentParts, batch: Batch, at: _Progress, gaps: bool) -> None:
-    """Learn for MASTER and BOB: a round without a reward passes before the next lesson, as it did live."""
+    """Learn for MASTER and BOB: a round without a reward passes before the next update, as it did live."""
     assert batch.reward is not None and batch.reward_seq is not None
     assert batch.born is not None and batch.reward_tick is not None
     for row in range(batch.rows):
@@ -245,7 +245,7 @@ def _one_at_a_time(parts: AgentParts, batch: Batch, at: _Progress, gaps: bool) -
 
 
 def _quiet(parts: AgentParts, batch: Batch, rows: Ints, at: _Progress) -> None:
-    """Count decisions that closed without a lesson and are new to the agent."""
+    """Count decisions that closed without a reward and are new to the agent."""
     if batch.verdict is None or batch.seq is None:
         return
     opened = parts.book.open

@@ -1,11 +1,11 @@
 """Fork in a process with threads: agents stay consistent.
 
-Before a fork all locks of all agents are taken, so that no lesson and no swap is half done in the child's memory.
+Before a fork all locks of all agents are taken, so that no update and no swap is half done in the child's memory.
 Afterwards both processes release them. In the child an agent gets a new name for its ids, and its log stays with the
 parent.
 
-A lock that cannot be taken within PATIENCE seconds is held by a very long lesson, or by the thread that forks. That
-agent keeps working in the parent. Its copy in the child may be half of a lesson and refuses every call.
+A lock that cannot be taken within PATIENCE seconds is held by a very long update, or by the thread that forks. That
+agent keeps working in the parent. Its copy in the child may be half of an update and refuses every call.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def enrol(parts: AgentParts) -> None:
 
 
 class _Torn:
-    """Replaces the locks of an agent that a fork copied in the middle of a lesson."""
+    """Replaces the locks of an agent that a fork copied in the middle of an update."""
 
     def acquire(self, *_: object, **__: object) -> bool:
         wanted = "an agent that was not learning when the process forked"

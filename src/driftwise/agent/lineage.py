@@ -1,7 +1,7 @@
-"""The sources of an agent's lessons, so that `merge` counts no lesson twice.
+"""The sources of an agent's rewards, so that `merge` counts no reward twice.
 
-`agents` are the agents whose own lessons it has: itself, and those merged into it. `logs` are the agents whose logs it
-learned from, and `parts` the parts of logs that were folded, or reduced to sums. Two agents that learned different
+`agents` are the agents whose own rewards it has: itself, and those merged into it. `logs` are the agents whose logs it
+learned from, and `parts` the parts of logs that were learned, or reduced to sums. Two agents that learned different
 parts of one log may be merged. Two agents that learned a common part may not, nor may an agent and one that learned its
 log. A part that was rewritten (converted, cut differently) counts as another part.
 """
@@ -22,14 +22,14 @@ LENGTH = 16
 
 @dataclass
 class Lineage:
-    """The sources of an agent's lessons, each LENGTH hex digits."""
+    """The sources of an agent's rewards, each LENGTH hex digits."""
 
     agents: set[str]
     logs: set[str] = field(default_factory=set)
     parts: set[str] = field(default_factory=set)
 
     def learned(self, parts: Iterable[str], logs: Iterable[str | None] = ()) -> None:
-        """Add lessons of parts of a log, given by their digests, which these agents wrote."""
+        """Add rewards of parts of a log, given by their digests, which these agents wrote."""
         names = {hashlib.sha256(part.encode()).hexdigest()[:LENGTH] for part in parts}
         self.parts = set(sorted(self.parts | names)[:MOST_PARTS])
         self.logs |= {one for one in logs if one is not None and len(one) == LENGTH}
@@ -44,7 +44,7 @@ class Lineage:
         return Lineage(set(self.agents), set(self.logs), set(self.parts))
 
     def check_apart(self, other: Lineage) -> None:
-        """Refuse another agent that shares lessons with this one."""
+        """Refuse another agent that shares rewards with this one."""
         shared = (
             ("source", self.agents & other.agents), ("the log of source", self.agents & other.logs),
             ("the log of source", self.logs & other.agents), ("part", self.parts & other.parts),

@@ -51,7 +51,7 @@ class Decision(NamedTuple):
 
 
 class Logged(NamedTuple):
-    """What a log has of a decision in addition to its record: the number of lessons before it, the place among the
+    """What a log has of a decision in addition to its record: the number of rewards before it, the place among the
     allowed arms, and, if they are logged, these arms, the context and the candidates; and the unit of a propensity that
     is a density."""
 
@@ -64,7 +64,7 @@ class Logged(NamedTuple):
 
 
 class Entry:
-    """A decision in the book. While it is open it has what its lesson needs: the vector played, or all arms for a
+    """A decision in the book. While it is open it has what its update needs: the vector played, or all arms for a
     policy of the user's own; a checksum of its arms if the caller gave the id; and what the log will have of it."""
 
     __slots__ = ("decision", "mark", "shown", "value", "verdict", "x")

@@ -1,4 +1,4 @@
-"""Two states and a swap: a choice sees the last complete lesson and never waits for the next one."""
+"""Two states and a swap: a choice sees the last complete update and never waits for the next one."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class States:
 
     A thread that chooses holds `choosing`; a thread that learns holds it only for the swap. Threads that learn take
     turns by another lock. `tick` is the tick of the published state, `viewed` the tick that its copy was last advanced
-    to. `zero` is the tick from which the state counts its time. It is None until the first lesson; it is then the tick
-    of the decision that was learned from, which every log of the lessons has. Until then no time passes for the state.
+    to. `zero` is the tick from which the state counts its time. It is None until the first update; it is then the tick
+    of the decision that was learned from, which every log of the rewards has. Until then no time passes for the state.
     """
 
     __slots__ = ("back", "choosing", "front", "policy", "tick", "view", "viewed", "zero")
@@ -48,9 +48,9 @@ class States:
         return {"learned": self.tick, "zero": self.zero, "outside": self.front.outside, "told": self.front.warned}
 
     def at(self, tick: int) -> Any:
-        """The published state, or, if time has passed since its last lesson, a copy that is advanced to this tick.
+        """The published state, or, if time has passed since its last update, a copy that is advanced to this tick.
 
-        The copy is always advanced from the published state in one step, so that a choice depends on the lessons and
+        The copy is always advanced from the published state in one step, so that a choice depends on the rewards and
         its tick only. The caller must hold `choosing`.
         """
         front, view = self.front, self.view
@@ -77,7 +77,7 @@ class States:
     def take(
         self, x: Any, value: float, tick: int, born: int, then: Callable[[], None], done: Callable[[], bool]
     ) -> None:
-        """The lesson of a reward at a tick, of a decision at an earlier tick; see `learn`."""
+        """The update of a reward at a tick, of a decision at an earlier tick; see `learn`."""
         first, policy = self.zero is None, self.policy
         ticks, age = float(tick - (born if first else self.tick)), float(tick - born)
 
@@ -96,11 +96,11 @@ class States:
     def learn(
         self, lesson: Callable[[Any], None], tick: int, then: Callable[[], None], done: Callable[[], bool]
     ) -> None:
-        """Learn a lesson on the state behind, and publish it, together with `then`, when it has succeeded.
+        """Take an update into the state behind, and publish it, together with `then`, when it has succeeded.
 
-        The other state is then brought up to date by the same lesson, which is cheaper than copying a long window, or
-        by a copy where a solver makes the lesson expensive. Ctrl-C may interrupt at any point. `done` says whether
-        `then` has happened. If it has, the lesson stays; otherwise it is rolled back.
+        The other state is then brought up to date by the same update, which is cheaper than copying a long window, or
+        by a copy where a solver makes the update expensive. Ctrl-C may interrupt at any point. `done` says whether
+        `then` has happened. If it has, the update stays; otherwise it is rolled back.
         """
         before = self.front, self.back, self.tick, self.zero
         try:
@@ -127,7 +127,7 @@ class States:
         self.back.warned, self.back.outside = self.front.warned, self.front.outside
 
     def level(self) -> None:
-        """Copy the published state to the state behind, all of it, because half a lesson may have changed any part."""
+        """Copy the published state to the state behind, all of it, because half an update may have changed any part."""
         self.back.release()
         self.back.become(self.front)
 

@@ -151,7 +151,7 @@ def evaluate(
     one_of("model", model, ["policy", "ridge"])
     asked(policy)
     epsilon = real("epsilon", epsilon, 0.0, 1.0, way_out="pass the share of choices to draw, e.g. 0.05")
-    blocks = whole("blocks", blocks, 1, "pass how many stretches of time to look at, e.g. 10")
+    blocks = whole("blocks", blocks, 1, "pass how many stretches of time, e.g. 10")
     if half_life is not None:
         half_life = real("half_life", half_life, 0.0, low_open=True, way_out="pass rows, e.g. 1000")
     rows = ArmSource(read_log(log), items, features)

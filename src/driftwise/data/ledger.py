@@ -1,6 +1,6 @@
-"""The order of a log's replay: which lessons a choice knew, and the tick of the state on which it was made.
+"""The order of a log's replay: which rewards a choice knew, and the tick of the state on which it was made.
 
-A log is read twice: here its numbers, in full, and then its arms, in batches. A choice knew the number of lessons in
+A log is read twice: here its numbers, in full, and then its arms, in batches. A choice knew the number of rewards in
 `state_seq`; if that is not logged, those that had come before it by time or by tick. It was made on the state at the
 tick `upon`; if that is not logged (version 1), at the tick that the clock implies (docs/contract.md#ticks).
 """
@@ -223,7 +223,7 @@ def _ordered(every: dict[str, Any]) -> Ledger:
 
 def _upon(one: dict[str, Any]) -> Ints:
     """The tick of the state on which a choice was made, from the tick of the decision: on clocks that count decisions
-    or lessons the decision is one tick later, on the wall clock both are equal."""
+    or rewards the decision is one tick later, on the wall clock both are equal."""
     born: Ints = one["born"]
     counted = np.array_equal(born, one["seq"]) or np.array_equal(born, one["state_seq"] + 1)
     if counted or len(np.unique(born)) == len(born):
@@ -232,7 +232,7 @@ def _upon(one: dict[str, Any]) -> Ints:
 
 
 def _known(one: dict[str, Any]) -> tuple[Ints, Ints]:
-    """The number of lessons that each choice knew, and the rows in the order of their lessons."""
+    """The number of rewards that each choice knew, and the rows in the order of their rewards."""
     numbers, paid = one["reward_seq"], one["paid"]
     numbered = len(np.unique(numbers)) == len(numbers)
     lessons = np.lexsort((numbers, paid))

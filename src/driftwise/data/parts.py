@@ -100,7 +100,7 @@ def reduced(part: Part, name: str, recipe: Recipe) -> tuple[Sums, int]:
 
 
 def _fold(batches: Iterator[Batch], recipe: Recipe, name: str) -> Sums:
-    """Fold batch by batch, each at the tick of its own last reward."""
+    """Learn batch by batch, each at the tick of its own last reward."""
     log_gamma, found = math.log1p(-recipe.forget), None
     for batch in batches:
         born, X, reward, paid_at = batch.born, batch.x, batch.reward, batch.reward_tick

@@ -1,7 +1,7 @@
 """A log reduced to sums, part by part (docs/contract.md#logs): Σw xx', Σw r x, Σw, Σw² and n at a tick, which add up.
 
 A part is reduced to the tick of its own last reward, so its sums stay valid when parts are added later. Adding brings
-both sides to the later tick by multiplying with γ^(ticks between). The result is the state that a fold of all rewards
+both sides to the later tick by multiplying with γ^(ticks between). The result is the state that learning all rewards
 gives, to 1e-12, because weights of linear policies that keep or fade depend on age only.
 """
 

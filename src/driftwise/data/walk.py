@@ -1,6 +1,6 @@
 """Replays a log with a policy: the arm it would have played at each choice, on the state of that choice.
 
-Lessons are learned in the order of the log, and choices are made in the order of their states, so the policy that wrote
+Rewards are learned in the order of the log, and choices are made in the order of their states, so the policy that wrote
 the log repeats it bit for bit. Arms are read in stretches and kept from a choice to its reward.
 """
 
@@ -117,7 +117,7 @@ def _alike(made: Floats, logged: Floats) -> bool:
 
 
 class BorrowedRows:
-    """Rows that are read when they are needed: twice, for the choice and for the lesson, or once."""
+    """Rows that are read when they are needed: twice, for the choice and for the update, or once."""
 
     def __init__(self, rows: Iterator[tuple[int, Lent]], uses: Ints) -> None:
         self._rows, self._left = rows, uses
@@ -144,7 +144,7 @@ class Player:
 
     @property
     def clock(self) -> int:
-        """The tick of the last lesson."""
+        """The tick of the last update."""
         return self._states.tick
 
     def at(self, tick: int) -> Any:
@@ -178,7 +178,7 @@ class Player:
         return dict(self.policy.report(self._states.front)) if self.policy.reports else {}
 
     def learn(self, row: Lent, reward: float, tick: int, born: int) -> None:
-        """Learn a lesson as `Agent.reward` does."""
+        """Learn a reward as `Agent.reward` does."""
         states, x = self._states, row.column
         shown = row if self.policy.taught_with_arms else x
         if states.zero is None:  # on the wall clock time begins with the first lesson

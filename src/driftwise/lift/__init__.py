@@ -1,4 +1,4 @@
-"""The lift of a policy over a baseline, with intervals that are valid at all looks at once. Pure: no I/O."""
+"""The lift of a policy over a baseline, with intervals that are valid at any time. Pure: no I/O."""
 
 from driftwise.lift.betting import Bets
 from driftwise.lift.comparison import Guardrail, Lift, Look

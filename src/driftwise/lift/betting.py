@@ -11,7 +11,7 @@ so a mixture over λ reaches 1/α with probability at most α, at any time (Vill
 
 Capital is not kept for all candidates. For x ≥ -b it holds that log(1+x) ≥ x - x²/2 + x³/3 - k(b) x⁴ with
 k(b) = (-log(1-b) - b - b²/2 - b³/3)/b⁴, so sums of four powers bound it from below for every candidate and every bet:
-units are added in constant time and looks are taken in constant time. Capital for a larger d is smaller, hence a
+units are added, and intervals are taken, in constant time. Capital for a larger d is smaller, hence a
 candidate that is excluded excludes all below it.
 """
 
@@ -61,7 +61,7 @@ class Bets:
         return round(float(self._sums[0]))
 
     def difference(self, level: float) -> Interval:
-        """The mean effect over units, in the unit of rewards, valid at all looks."""
+        """The mean effect over units, in the unit of rewards, valid at any time."""
         size = self.largest - self.least
         moments = self._moments(1.0)
         if not moments[0]:

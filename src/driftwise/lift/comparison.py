@@ -1,4 +1,4 @@
-"""A policy compared with a baseline: rewards and guardrails by unit. You may look at it as often as you like."""
+"""A policy compared with a baseline: rewards and guardrails by unit. You may watch it as often as you like."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Guardrail(NamedTuple):
 
 
 class Look(NamedTuple):
-    """One look: cohorts, the asymptotic and the bounded interval of difference and lift, guardrails, the split."""
+    """The comparison at one time: cohorts, both intervals of difference and lift, guardrails, the split."""
 
     live: Cohort
     baseline: Cohort
@@ -69,7 +69,7 @@ class Lift:
             sums.add([units[place] for place in places], [live[place] for place in places], found)
 
     def look(self, level: float = LEVEL) -> Look:
-        """The intervals now. Each is wrong at any look, ever, with probability at most `level`."""
+        """The intervals now. Each is ever wrong with probability at most `level`."""
         live, baseline = self.sums.arm(1), self.sums.arm(0)
         return Look(
             live, baseline, self.sums.difference(level), self.sums.ratio(level),

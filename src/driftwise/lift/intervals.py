@@ -1,6 +1,6 @@
 """An estimate with its interval, and the two boundaries that hold at all times.
 
-A confidence sequence at level α excludes the true value at any look, ever, with probability at most α. The normal
+A confidence sequence at level α ever excludes the true value with probability at most α. The normal
 mixture is the asymptotic one of Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas, "Time-uniform central limit theory and
 asymptotic confidence sequences" (Annals of Statistics 2024), Theorem 2.2.
 """

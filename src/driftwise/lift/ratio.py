@@ -1,8 +1,8 @@
-"""A check that units are split as they were drawn, valid at all looks.
+"""A check that units are split as they were drawn, valid at any time.
 
 If the split differs from the drawn one, one cohort loses more units or rewards than the other, and no interval is
 valid. The test is the beta mixture of Lindon and Malek, "Anytime-valid inference for multinomial count data" (NeurIPS
-2022): under the drawn share the evidence exceeds 1/α at any look with probability at most α.
+2022): under the drawn share the evidence ever exceeds 1/α with probability at most α.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def ratio_evidence(live: int, baseline: int, share: float) -> float:
 
 
 def mismatch(live: int, baseline: int, share: float, level: float) -> bool:
-    """Whether the split differs from the drawn one. Wrong at any look with probability at most `level`."""
+    """Whether the split differs from the drawn one. Ever wrong with probability at most `level`."""
     return ratio_evidence(live, baseline, share) >= math.log(1.0 / level)
 
 

@@ -1,10 +1,10 @@
-"""Sums over units, from which the asymptotic interval of a look is computed in constant time.
+"""Sums over units, from which the asymptotic interval is computed in constant time.
 
 Units are drawn into cohorts, so units are the independent observations. A unit has a total and a number of rewards. A
 cohort's mean is the sum of totals divided by the sum of numbers, and its variance is that of a ratio (linearised).
 Another reward of a unit replaces the unit's previous numbers.
 
-Looks stay valid when units return, for this reason. Write T_t for the sum of the residuals of units at look t. Its
+Intervals stay valid when units return, for this reason. Write T_t for the sum of the residuals of units at time t. Its
 variance is estimated by the sum V_t of their squares. Rewards of one unit are positively correlated if at all, so the
 covariance of T_s and T_t is at least V_s for s < t, which is that of Brownian motion at V_s. By Slepian's inequality
 such a process crosses a boundary no more often than Brownian motion does. Means that drift do not matter either:
@@ -92,7 +92,7 @@ class UnitSums:
         return Cohort(rewards, units, mean + self._shift, variance, effective)
 
     def difference(self, level: float) -> Interval:
-        """The mean reward of the policy minus the baseline's, valid at all looks."""
+        """The mean reward of the policy minus the baseline's, valid at any time."""
         one, zero = self.arm(1), self.arm(0)
         value = one.mean - zero.mean
         z = _spread(one, zero, level)

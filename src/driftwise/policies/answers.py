@@ -92,7 +92,7 @@ class Answers:
 
     @property
     def can_fail(self) -> bool:
-        """Whether a lesson uses a solver, which may fail."""
+        """Whether an update uses a solver, which may fail."""
         return False
 
     @property
@@ -185,7 +185,7 @@ class Answers:
         return False
 
     def audited(self, state: State, draw: int | None = None) -> bool:
-        """Whether a decision is an audit, which does not play the arm with the largest score."""
+        """Whether a decision is forced exploration, which does not play the arm with the largest score."""
         return False
 
     def check_shares(self) -> None:

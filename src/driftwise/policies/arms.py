@@ -136,7 +136,7 @@ class ActionSet:
         raise NotImplementedError
 
     def observed(self, policy: Compiled, arm: Any) -> Floats:
-        """A given arm as a lesson needs it (1, d, 1), or a BadInput."""
+        """A given arm as an update needs it (1, d, 1), or a BadInput."""
         raise NotImplementedError
 
     def column(self, found: Choice) -> Floats:
@@ -224,7 +224,7 @@ def action_set(arms: Arms) -> ActionSet:
 
 
 def observed_arm(arms: Arms, arm: Any, policy: Compiled) -> Floats:
-    """An arm as a lesson needs it (1, d, 1), or a BadInput. Of a list that was not prepared only one row is read."""
+    """An arm as an update needs it (1, d, 1), or a BadInput. Of a list that was not prepared only one row is read."""
     if isinstance(arms, ActionSet):
         return arms.observed(policy, arm)
     numbers = isinstance(arms, np.ndarray) and arms.dtype.kind in "fiu" and arms.ndim == 2 and len(arms) > 0

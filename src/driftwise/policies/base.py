@@ -229,11 +229,11 @@ class Compiled(Answers):
 
     @property
     def folds(self) -> bool:
-        """Whether `fold` takes many lessons in one call."""
+        """Whether `fold` takes many updates in one call."""
         return self._live.plain and self.entries.fold is not None
 
     def fold(self, state: State, rows: Floats, rewards: Floats, ticks: Floats, ages: Floats) -> None:
-        """`take` for the vectors rows (lessons, d) in order, with the same kernel."""
+        """`take` for the vectors rows (updates, d) in order, with the same kernel."""
         live, fold = self._live, self.entries.fold
         assert live.plain and fold is not None
         # Arrow's columns are read-only, which is another signature for numba and which machine code refuses.
@@ -251,7 +251,7 @@ class Compiled(Answers):
     def _take(
         self, state: State, x: Floats, arm: int, reward: float, ticks: float, age: float, beside: tuple[Any, ...]
     ) -> None:
-        """One lesson. If its solver fails, the state stays as it was."""
+        """One update. If its solver fails, the state stays as it was."""
         check_clock(state.clock, ticks)
         if self.can_fail:
             state.keep_spare(self.renew)
@@ -341,7 +341,7 @@ class Compiled(Answers):
         return min(max(0, int(state.cursor[USED])), int(self.layout.flags[ATOMS]))
 
     def _scratch(self, used: int) -> int:
-        """The size of a lesson's scratch with `used` atoms in use."""
+        """The size of an update's scratch with `used` atoms in use."""
         return 0
 
     def _tests(self) -> tuple[Any, ...]:
@@ -349,11 +349,11 @@ class Compiled(Answers):
         return ()
 
     def _beside(self, state: State, arms: Arms | None) -> tuple[Any, ...]:
-        """Further arguments of a lesson, beside point, state and observation."""
+        """Further arguments of an update, beside point, state and observation."""
         return ()
 
     def _after(self, state: State, lesson: tuple[Any, float, float] | None, ticks: float) -> None:
-        """What Python has to do after a lesson (x, reward, age), or after time has passed."""
+        """What Python has to do after an update (x, reward, age), or after time has passed."""
 
     def _settle(self, state: State) -> None:
         """Raise if a solver failed."""

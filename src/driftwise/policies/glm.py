@@ -247,7 +247,7 @@ class GeneralizedUCB(Compiled):
         return state
 
     def lane_scratch(self, used: int, lanes: int) -> int:
-        """The size of the scratch of a lesson inside an adaptation."""
+        """The size of the scratch of an update inside an adaptation."""
         return glm.lesson_scratch_size(self.dim, used + 1, lanes)
 
     def _scratch(self, used: int) -> int:

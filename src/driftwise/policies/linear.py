@@ -209,7 +209,7 @@ class LinearUCB(Compiled):
         return state
 
     def lane_scratch(self, used: int, lanes: int) -> int:
-        """The size of the scratch of a lesson inside an adaptation."""
+        """The size of the scratch of an update inside an adaptation."""
         return (forecasts.forecast_size if self.believes else adaptive.bank_scratch_size)(self.dim, lanes)
 
     def _scratch(self, used: int) -> int:

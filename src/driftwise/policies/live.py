@@ -40,7 +40,7 @@ class Entries(NamedTuple):
 class LiveCalls:
     """What a live call needs of a policy, in slots, which are faster to read than a tuple's fields.
 
-    `straight`: a choice is the best of a list by one entry. `plain`: a lesson is one entry and nothing else.
+    `straight`: a choice is the best of a list by one entry. `plain`: an update is one entry and nothing else.
     """
 
     scores: Callable[..., int]

@@ -50,7 +50,7 @@ class Lent(NamedTuple):
 
 
 def vector_of(x: Any) -> Floats:
-    """The vector (1, d, 1) of a lesson's argument."""
+    """The vector (1, d, 1) of an update's argument."""
     found: Floats = x.column if type(x) is Lent else x
     return found
 

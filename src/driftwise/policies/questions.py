@@ -108,7 +108,7 @@ class Asked(Protocol):
 
     @property
     def can_fail(self) -> bool:
-        """Whether a lesson can fail, or costs more than a copy of the state."""
+        """Whether an update can fail, or costs more than a copy of the state."""
 
     def check_problem(self, name: str, problem: WorldFacts) -> None:
         """Refuse a problem that it cannot play."""
@@ -193,26 +193,26 @@ class Asked(Protocol):
     # ---------------------------------------------------------------------------------------- lessons
     @property
     def taught_with_arms(self) -> bool:
-        """Whether a lesson needs all arms of a decision, and not only the vector played."""
+        """Whether an update needs all arms of a decision, and not only the vector played."""
 
     def lesson_of(self, arms: ActionSet, found: Choice) -> Any:
-        """The argument for the lesson of a choice."""
+        """The argument for the update of a choice."""
 
     def learn(self, state: Any, arms: Any, arm: Any, reward: float) -> None:
-        """A lesson at the next tick, with checks."""
+        """An update at the next tick, with checks."""
 
     def take(self, state: Any, x: Any, reward: float, ticks: float, age: float) -> None:
-        """A lesson that the caller has checked."""
+        """An update that the caller has checked."""
 
     def advance(self, state: Any, ticks: float) -> None:
         """Time passes."""
 
     @property
     def folds(self) -> bool:
-        """Whether `fold` takes many lessons in one call."""
+        """Whether `fold` takes many updates in one call."""
 
     def fold(self, state: Any, rows: Floats, rewards: Floats, ticks: Floats, ages: Floats) -> None:
-        """Many lessons."""
+        """Many updates."""
 
     # ---------------------------------------------------------------------------------------- states
     @property

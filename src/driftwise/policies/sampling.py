@@ -1,6 +1,6 @@
 """Rules that sample: θ drawn around the estimate, or one random multiplier of all bonuses (docs/math.md#sampling).
 
-They have the estimates, states and lessons of the optimistic rules; only the choice is drawn. A draw is a pure function
+They have the estimates, states and updates of the optimistic rules; only the choice is drawn. A draw is a pure function
 of the state's key and a number.
 """
 

@@ -36,7 +36,7 @@ def proposed(scratch: Floats, dim: int, n: int) -> Floats:
 
 
 def for_rounds(dim: int, n: int, lesson: int) -> Floats:
-    """Scratch for rounds with n arms by any engine, whose lessons use `lesson` numbers."""
+    """Scratch for rounds with n arms by any engine, whose updates use `lesson` numbers."""
     return on_a_line(_size_of_rounds(dim, n, lesson))
 
 

@@ -181,7 +181,7 @@ class State:
             self.in_use.release()
 
     def keep_spare(self, renew: Callable[[State, State], None]) -> None:
-        """Keep a copy for the rollback of a failed lesson. `renew` updates an existing copy."""
+        """Keep a copy for the rollback of a failed update. `renew` updates an existing copy."""
         if self.spare is None:
             self.spare = self.copy()
         else:

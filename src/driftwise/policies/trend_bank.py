@@ -52,9 +52,9 @@ LEVEL_ROUNDS, LEVEL_SLOPED = (4.0, 16.0, 64.0, 64.0), (False, False, False, True
 PREFERENCES = (64.0, 512.0, 4096.0, math.inf)
 # Of more features than 32 memories last 8·4^i rounds, none has a trend, and there are fewer of preferences.
 WIDE_STEP, WIDE_PREFERENCES = 4, (512.0, math.inf)
-# Nats by which the first weights of a memory of preferences lie below those of the next longer one.
+# By how much the first log weights of a memory of preferences lie below those of the next longer one.
 LEVEL_TILT = 1.0
-# The longest memory by which audits draw an arm.
+# The longest memory by which forced exploration draws an arm.
 AUDITED = 64.0
 _BELIEVERS = (LinearUCB, PosteriorUCB)
 
@@ -74,10 +74,10 @@ class TrendBank(Bank):
     may stay: rankings are not forgotten because a season changes. For clicks the level is one of log odds. They
     are played while rewards speak for them. Kin: ISD-linUCB (Lazzaretto, Peters, Pfister 2026).
 
-    audit=a makes a share of decisions, min(1, a/√t), t counting rewards, audits: they play an arm that would not be
-    chosen, drawn by what a short memory does not know of it beside what it seems to lose. Nothing else can find out
-    what such an arm does. While a level is believed in, more audits play what would be played without one. Draws are
-    those of the state's key, and probabilities are exact (docs/math.md#audits). 0 plays the best arm always.
+    audit=a forces exploration in a share of decisions, min(1, a/√t), t counting rewards: they play an arm that would
+    not be chosen, drawn by what a short memory does not know of it beside what it seems to lose. Nothing else can find
+    out what such an arm does. While a common level is believed in, more of them play what would be played without it.
+    Draws are those of the state's key, and probabilities are exact (docs/math.md#audits). 0 plays the best arm always.
     """
 
     base: LinearUCB | PosteriorUCB
@@ -221,12 +221,12 @@ class TrendBank(Bank):
 
     @property
     def deterministic(self) -> bool:  # type: ignore[override]
-        """Whether equal states and arms give equal choices: audits are drawn."""
+        """Whether equal states and arms give equal choices: forced exploration is drawn."""
         return self.audit == 0.0
 
     @property
     def ranks(self) -> bool:  # type: ignore[override]
-        """The arm of largest score is played but for audits, and a decision with costs is none."""
+        """The arm of largest score is played but for forced exploration, which no decision with costs has."""
         return True
 
     def _number(self, state: State, draw: int | None) -> int:
@@ -246,7 +246,7 @@ class TrendBank(Bank):
         return super().best_of(state, X, number) if number == ACTING else self._audit(state, X, number)[0]
 
     def _audit(self, state: State, X: Floats, purpose: int) -> tuple[Choice, Floats]:
-        """The choice of a look or a trial, and of a look the chance of every arm."""
+        """The choice of a forced decision, of an arm or of the common level, and every arm's chance in the former."""
         n = X.shape[2]
         scratch, second = for_scores(self.dim, n)
         arm = int(audit_belief_(*self.point, state.floats, state.ints, scratch, X, purpose))
@@ -256,11 +256,11 @@ class TrendBank(Bank):
         return Choice(arm, mean + bonus, mean, bonus), proposed(scratch, self.dim, n)
 
     def audited(self, state: State, draw: int | None = None) -> bool:
-        """Whether a decision is an audit, of either kind."""
+        """Whether a decision is forced exploration, of either kind."""
         return self._number(state, draw) != ACTING
 
     def share_of(self, state: State, arms: Arms, arm: int) -> float:
-        """The probability that an arm is played: audits are drawn, the rest is not."""
+        """The probability that an arm is played: forced exploration is drawn, the rest is not."""
         return float(self.shares(state, arms, arm, 0)[arm])
 
     def shares(self, state: State, arms: Arms, arm: int, draw: int) -> Floats:

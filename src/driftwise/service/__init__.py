@@ -5,7 +5,7 @@ Packages. Each imports only those above it, except that http and dashboard impor
 
     stores     the rows: their layout, the statements of both databases, the code for SQLite and for PostgreSQL
     wire       requests and answers, the errors with their codes, and the OpenAPI description
-    core       decisions and rewards: streams, folds, group commit, keys, verify
+    core       decisions and rewards: streams, states, group commit, keys, verify
     replica    the parts that differ if several servers share a PostgreSQL database
     http       the application: routes, limits on requests, hosts and origins, logs, metrics, the server
     dashboard  pages for people: what the streams do now, and why a decision was made

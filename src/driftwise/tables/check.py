@@ -109,7 +109,7 @@ def _lessons(batch: Batch) -> Iterator[_Rule]:
 
 
 def _check_order(batch: Batch, last: int) -> int:
-    """Check that lessons are numbered in the order of rows."""
+    """Check that rewards are numbered in the order of rows."""
     if batch.reward is None or batch.reward_seq is None:
         return last
     rows = np.flatnonzero(~np.isnan(batch.reward))

@@ -2,7 +2,7 @@
 
 `arm` is an index among the `n` allowed arms, which `arms` and `candidates` list in that order. If the arms were a
 continuous set, n is 0, x is the action, and a propensity with a `measure` is a density per unit of that measure. A row
-with a reward is a lesson: its verdict is "learned" or "defaulted", and `reward_seq` is its number among all lessons.
+with a reward was learned: its verdict is "learned" or "defaulted", and `reward_seq` is its number among all of these.
 
 Version 2 adds who chose (`cohort`, in a log of a service), the tick of the state on which the choice was made (`upon`)
 and the number of draws from which a propensity was estimated (`draws`, 0 if it is exact). Version 1 has none of them.

@@ -270,7 +270,7 @@ def _why(error: Exception) -> str:
 
 
 def last_lesson(folder: Path) -> int:
-    """The number of the last lesson in the parts of a folder; 0 if there is none."""
+    """The number of the last update in the parts of a folder; 0 if there is none."""
     if not folder.is_dir() or not any(one.suffix.lstrip(".") in FORMATS for one in folder.iterdir()):
         return 0
     for part in reversed(read_log(folder).parts):

@@ -14,10 +14,10 @@ from driftwise.draw.page import Block, Heading, Page, Picture, Table, Text, html
 from driftwise.draw.picture import picture
 from driftwise.draw.plots import can_draw
 from driftwise.draw.styles import INK, PALETTE
-from driftwise.lab.evidence.plays import AUTO, CLICKS, HALF_LIFE, STATIC, Facts, Play
+from driftwise.lab.evidence.plays import AUTO, SCOUTS, STATIC, Facts, Play
 from driftwise.lab.evidence.rows import EvidenceRow, Story
 
-_COLOURS = {AUTO: PALETTE["weighted"], CLICKS: PALETTE["window"], STATIC: INK, HALF_LIFE: PALETTE["restart"]}
+_COLOURS = {AUTO: PALETTE["weighted"], STATIC: INK}
 _COLUMNS = ("policy", "reward", "less static, over draws", "over time", "shuffled", "shuffled: less static", "draws",
             "rounds")  # fmt: skip
 
@@ -96,26 +96,27 @@ def told_of_set(one: Story) -> str:
 
 
 def _draw(found: PlayedSet, folder: Path, name: str, fill: Callable[[PlayedSet, Any], None], panels: int) -> None:
-    """Panels side by side, and one below the other for narrow screens."""
-    for ending in (".svg", ".png"):
-        with picture(folder / "figures" / f"{name}{ending}", (9.0, 3.2), columns=panels) as axes:
-            fill(found, axes[0])
-    with picture(folder / "figures" / f"{name}-narrow.svg", (4.0, 2.6 * panels), rows=panels) as axes:
-        fill(found, axes[:, 0])
+    """Panels side by side, and one below the other for narrow screens and in the PNG, which pages show at any width."""
+    with picture(folder / "figures" / f"{name}.svg", (9.0, 3.2), columns=panels) as axes:
+        fill(found, axes[0])
+    for ending, width in (("-narrow.svg", 4.0), (".png", 6.5)):
+        with picture(folder / "figures" / f"{name}{ending}", (width, 2.6 * panels), rows=panels) as axes:
+            fill(found, axes[:, 0])
 
 
 def _panels(found: PlayedSet, axes: Any) -> None:
-    """Rewards of policies on the left, memories of Auto on the right."""
+    """The rewards of Auto, static and the best half-life, and the memory of Auto."""
     per = found.facts.rounds / len(found.facts.paid)
-    for name, colour in _COLOURS.items():
+    best = max(filter(lambda name: name.startswith("half-life") and found.plays[name], found.plays), default="",
+               key=lambda name: float(np.mean([one.reward.mean() for one in found.plays[name][:SCOUTS]])))  # fmt: skip
+    for name, colour in {best: PALETTE["restart"], **_COLOURS}.items():
         if plays := found.plays.get(name):
             mean = _smooth(np.mean([one.reward for one in plays], axis=0))
             axes[0].plot((np.arange(len(mean)) + 0.5) * per, mean, color=colour, label=name, lw=1.4)
-    for name in (AUTO, CLICKS):
-        if plays := found.plays.get(name):
-            longest = 2.0 * found.facts.rounds
-            memory = np.exp(np.mean([np.log(np.minimum(one.memory, longest)) for one in plays], axis=0))
-            axes[1].plot((np.arange(len(memory)) + 0.5) * per, memory, color=_COLOURS[name], label=name, lw=1.4)
+    if plays := found.plays.get(AUTO):
+        longest = 2.0 * found.facts.rounds
+        memory = np.exp(np.mean([np.log(np.minimum(one.memory, longest)) for one in plays], axis=0))
+        axes[1].plot((np.arange(len(memory)) + 0.5) * per, memory, color=_COLOURS[AUTO], lw=1.4)
     axes[1].set_yscale("log")
     _label(axes, ("reward per round", "Auto's memory, rounds"))
 
@@ -148,7 +149,7 @@ def _label(axes: Any, titles: Sequence[str]) -> None:
         axis.set_xlabel("round", fontsize=8)
         axis.tick_params(labelsize=7)
         axis.locator_params(axis="x", nbins=5)
-        if axis.lines:
+        if axis.get_legend_handles_labels()[1]:
             axis.legend(fontsize=6.5, frameon=False)
 
 

@@ -1,1 +1,1 @@
-"""Decisions and rewards: streams, folds, group commit, keys and verify."""
+"""Decisions and rewards: streams, states, group commit, keys and verify."""

@@ -1,4 +1,4 @@
-"""A stream's state: the fold of its learned rewards in the order of their numbers, computed by the agent's own core.
+"""A stream's state: what its learned rewards give in the order of their numbers, computed by the agent's own core.
 
 The rewards of a group are learned on a second state, the pending one. `publish` swaps the two states when the group is
 on disk, and `drop` discards the group's rewards if it could not be written. So decisions see committed rewards only.
@@ -37,7 +37,7 @@ def digest(policy: Compiled, state: State) -> str:
 
 
 class Fold:
-    """The state of one era, published after `seq` rewards, and the pending state with the rewards of the current
+    """The state of one generation, published after `seq` rewards, and the pending state with the rewards of the current
     group."""
 
     def __init__(self, era: EraRow, setup: Setup, state: State | None = None, seq: int | None = None) -> None:
@@ -156,19 +156,20 @@ class Fold:
 
 
 class Unlike(Exception):
-    """A fold differs from the stored digests at reward `seq` of an era."""
+    """A state differs from the stored digests at reward `seq` of a generation."""
 
     def __init__(self, era: EraRow, seq: int) -> None:
         super().__init__(era, seq)
         self.era, self.seq = era, seq
 
     def __str__(self) -> str:
-        return f"era {self.era.number} at reward {self.seq}"
+        return f"generation {self.era.number} at reward {self.seq}"
 
 
 @contextmanager
 def _uncollected() -> Iterator[None]:
-    """Turn the garbage collector off. Rows are many and form no cycles; looking for cycles takes a tenth of a fold."""
+    """Turn the garbage collector off. Rows are many and form no cycles; looking for cycles takes a tenth of the time of
+    learning."""
     collecting = gc.isenabled()
     gc.disable()
     try:
@@ -186,7 +187,7 @@ def _stretches(rows: Iterable[RewardRow]) -> Iterable[list[RewardRow]]:
 
 
 def resume(store: Store, era: EraRow, setup: Setup, *, snapshots: bool = True, upto: int | None = None) -> Fold:
-    """The state of an era as the store has it: from its newest sound snapshot, or folded from the first reward.
+    """The state of a generation as the store has it: from its newest sound snapshot, or learned from the first reward.
 
     Snapshots before `base` are not used, because the rewards after them were forgotten.
     """
@@ -211,7 +212,7 @@ def resume(store: Store, era: EraRow, setup: Setup, *, snapshots: bool = True, u
 
 
 def based(store: Store, era: EraRow, setup: Setup) -> Fold:
-    """The state at the base of an era, also if another machine computed it: it is all that is left of forgotten
+    """The state at the base of a generation, also if another machine computed it: it is all that is left of forgotten
     rows."""
     for row in store.snapshots(era.stream, era.number):
         if row.seq == era.base:
@@ -225,8 +226,8 @@ def based(store: Store, era: EraRow, setup: Setup) -> Fold:
 
 
 def remaining(store: Store, era: EraRow, setup: Setup) -> Fold:
-    """The state at the base of an era by the vectors that are left, for a policy that cannot read the snapshot there.
-    For lessons whose vectors were forgotten time passes, and nothing is learned."""
+    """The state at the base of a generation by the vectors that are left, for a policy that cannot read the snapshot
+    there. For rewards whose vectors were forgotten time passes, and nothing is learned."""
     fold, policy = Fold(era, setup), setup.policy
     lessons = (row for row in store.rewards(era.stream, era.first, era.base) if row.verdict in LESSONS)
     first = next(lessons, None)

@@ -1,8 +1,8 @@
 """The comparison of a policy with the units held back, computed along the log.
 
-A comparison is about the decisions of one era, or of one step of a ramp: the policy and the share of units that are
-held back are fixed there. It reads rewards in their order, so that the dashboard, `/metrics`, a ramp and `verify` get
-the same result after reward k, to the last bit.
+A comparison is about the decisions of one generation, or of one step of a ramp: the policy and the share of units that
+are held back are fixed there. It reads rewards in their order, so that the dashboard, `/metrics`, a ramp and `verify`
+get the same result after reward k, to the last bit.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def cohort_of(unit: int, held: float) -> str:
 
 
 class Following:
-    """Rewards of an era's decisions after number `after`, while a share of units is `held` back."""
+    """Rewards of a generation's decisions after number `after`, while a share of units is `held` back."""
 
     def __init__(
         self, stream: int, era: int, held: float, rewards: tuple[float, float],
@@ -75,13 +75,13 @@ class Following:
 
 
 class Comparisons:
-    """The comparison of every stream, each continued from where the last look ended."""
+    """The comparison of every stream, each continued from where the last one ended."""
 
     def __init__(self) -> None:
         self._known: dict[int, tuple[tuple[float, ...], Following]] = {}
 
     def followed(self, store: Store, era: EraRow, made: Setup, steps: Steps, upto: int) -> Following:
-        """The comparison of an era with the rewards up to a number, or a first part of them."""
+        """The comparison of a generation with the rewards up to a number, or a first part of them."""
         about = era.number, steps.held, steps.after, steps.begun_at
         known = self._known.get(era.stream)
         if known is None or known[0] != about:
@@ -91,7 +91,7 @@ class Comparisons:
 
 
 class Looking:
-    """Looks at every stream of a service; `look` is asked every few seconds, and a failure waits for the next time."""
+    """Watches every stream of a service; `look` is asked every few seconds, and a failure waits for the next time."""
 
     def __init__(self, service: Service) -> None:
         self.service, self.compared = service, Comparisons()
@@ -111,7 +111,7 @@ def comparable(steps: Steps) -> bool:
 
 
 def following(era: EraRow, made: Setup, steps: Steps) -> Following:
-    """The comparison of an era, or of the step of its ramp."""
+    """The comparison of a generation, or of the step of its ramp."""
     low, high = made.body.rewards
     rails = {name: Guardrail(one.margin, one.better) for name, one in (made.body.guardrails or {}).items()}
     return Following(

@@ -1,9 +1,9 @@
 """Erase arms, contexts, vectors, traces and guardrails of decisions that closed before a time, or of all decisions of
 a unit. What was learned from them stays.
 
-The fold continues from a snapshot at the last forgotten reward, which is sealed by its own sha256. A server erases a
+The state continues from a snapshot at the last forgotten reward, which is sealed by its own sha256. A server erases a
 batch of rewards per group, so that other requests are answered in between. Other replicas learn of it as they learn of
-a new era. The command erases everything in one transaction, if no server has the file open.
+a new generation. The command erases everything in one transaction, if no server has the file open.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _HEARD = 1.0  # seconds within which every replica learns of a change
 
 
 class Forgotten(NamedTuple):
-    """What one batch erased: up to reward `cut`, the ids whose arms are gone, and the current eras."""
+    """What one batch erased: up to reward `cut`, the ids whose arms are gone, and the current generations."""
 
     cut: int
     ids: list[str]
@@ -176,8 +176,8 @@ def ids_of(store: Any, stream: int, unit: str, most: int) -> list[str]:
 
 
 def erased(store: Any, stream: int, ids: list[str]) -> Forgotten:
-    """Forget decisions by their ids, open ones too, in the current transaction. The fold continues from the last of
-    their rewards: without their vectors the earlier states cannot be folded."""
+    """Forget decisions by their ids, open ones too, in the current transaction. The state continues from the last of
+    their rewards: without their vectors the earlier states cannot be computed."""
     rewards = {id: store.reward(stream, id) for id in ids}
     cut = max((one.seq for one in rewards.values() if one is not None), default=0)
     changed = _rebased(store, stream, cut)
@@ -191,8 +191,8 @@ def erased(store: Any, stream: int, ids: list[str]) -> Forgotten:
 
 
 def _rebased(store: Any, stream: int, cut: int) -> list[EraRow]:
-    """Let every era continue from a snapshot at a reward, or at its end if that is earlier. Returns the changed
-    eras."""
+    """Let every generation continue from a snapshot at a reward, or at its end if that is earlier. Returns the changed
+    generations."""
     changed = []
     eras = eras_of(store, stream)
     for place, (row, _) in enumerate(eras):
@@ -213,8 +213,8 @@ def _rebased(store: Any, stream: int, cut: int) -> list[EraRow]:
 
 
 def _fold_at(store: Any, era: Era, base: int, newest: bool) -> Fold | None:
-    """The state that an era continues from. None if the era is over and not recomputable here: then all of it is
-    forgotten, because a state computed here would differ from the one that its later decisions were made on."""
+    """The state that a generation continues from. None if the generation is over and not recomputable here: then all of
+    it is forgotten, because a state computed here would differ from the one that its later decisions were made on."""
     name = next(one.name for one in store.streams() if one.id == era.row.stream)
     if newest:
         check_machine(store.path, name, era)

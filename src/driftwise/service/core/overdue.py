@@ -1,7 +1,7 @@
 """Decisions without a reward at their deadline: the default is learned, the oldest first (docs/contract.md#rewards).
 
 Open decisions are read from the store in batches, because there may be millions. A default is stored as a row like any
-reward, so folds, `verify` and exports need no clock.
+reward, so learning, `verify` and exports need no clock.
 """
 
 from __future__ import annotations

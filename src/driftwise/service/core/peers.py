@@ -32,7 +32,7 @@ class Peers(Protocol):
 
     @property
     def names(self) -> tuple[tuple[str, int], ...]:
-        """The servers of the stream, and the last reward that each has folded; empty if there is one server."""
+        """The servers of the stream, and the last reward that each has learned; empty if there is one server."""
 
     def number(self) -> int:
         """The number of the next decision."""

@@ -19,7 +19,7 @@ _CLOSE = 1e-9  # the relative difference allowed between interval ends of two ma
 
 
 class Ramping(Looking):
-    """Looks at the ramps of a service."""
+    """Judges the ramps of a service."""
 
     async def look_at(self, stream: Stream) -> None:
         """Judge its ramp, and take the step that is due."""
@@ -48,7 +48,7 @@ class Ramping(Looking):
 
 
 def check_steps(store: Store, events: list[EventRow], era: EraRow, made: Setup) -> list[str]:
-    """The errors in the steps of an era's ramp, each of which is judged again from the log."""
+    """The errors in the steps of a generation's ramp, each of which is judged again from the log."""
     ramp, wrong = ramp_of(made.body), []
     for place, event in enumerate(events):
         told = msgspec.json.decode(event.body)

@@ -24,7 +24,8 @@ from driftwise.service.wire.protocol import Arm, Explained, Refusal, StreamBody,
 
 
 def eras_of(store: Store, stream: int) -> list[Era]:
-    """All eras of a stream. If another machine rounds the numbers of a policy differently, `resume` refuses the era."""
+    """All generations of a stream. If another machine rounds the numbers of a policy differently, `resume` refuses the
+    generation."""
     made: list[Era] = []
     for row in store.eras(stream):
         body = msgspec.json.decode(row.body, type=StreamBody)
@@ -56,7 +57,7 @@ def arms_of(store: Store, row: DecisionRow) -> ArmSet | None:
 
 
 class Remade(NamedTuple):
-    """A decision and its era; and its arms, its fold and its limits, if they were not forgotten."""
+    """A decision and its generation; and its arms, its state and its limits, if they were not forgotten."""
 
     row: DecisionRow
     era: Era
@@ -135,8 +136,8 @@ def recorded(
 
 
 def _fold_at(store: Store, era: Era, seq: int) -> Fold | None:
-    """The state of an era after `seq` rewards, from the nearest snapshot before. None if another machine or version
-    computed it and the fold differs here."""
+    """The state of a generation after `seq` rewards, from the nearest snapshot before. None if another machine or
+    version computed it and the state differs here."""
     try:
         return resume(store, era.row, era.setup, upto=seq)
     except Unlike as error:

@@ -1,8 +1,8 @@
 """`driftwise refold`: continue a database that another machine, library or version computed.
 
-The newest era of a stream ends, and one begins whose state is the same rewards folded here: from the first, or from the
-base snapshot where rows were forgotten. Another revision of a policy cannot read that snapshot, and learns the vectors
-that are left. Decisions of earlier eras keep their numbers.
+The newest generation of a stream ends, and one begins with the same rewards, learned here: from the first, or
+from the base snapshot where rows were forgotten. Another revision of a policy cannot read that snapshot, and learns the
+vectors that are left. Decisions of earlier generations keep their numbers.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MOST = 20_000  # decisions of an era that are recomputed before a machine is re
 
 
 def refold(db: str | Path) -> dict[str, int]:
-    """Refold a database. Returns the streams that began a new era, with its number."""
+    """Learn the rewards of a database again. Returns the streams that began a new generation, with its number."""
     check_there(db)
     with written_alone(db) as store:
         found = {row.name: _stream(store, row) for row in store.streams()}
@@ -32,7 +32,7 @@ def refold(db: str | Path) -> dict[str, int]:
 
 
 def _stream(store: Any, row: StreamRow) -> int:
-    """The number of the new era; 0 if the newest era was computed here."""
+    """The number of the new generation; 0 if the newest generation was computed here."""
     if store.shared:
         store.lock(row.id, 2**62)
     last, found = eras_of(store, row.id)[-1], Found(row.name)
@@ -46,7 +46,7 @@ def _stream(store: Any, row: StreamRow) -> int:
 
 
 def _begin(store: Any, row: StreamRow, last: Era) -> int:
-    """Begin a new era with the same rewards, folded here."""
+    """Begin a new generation with the same rewards, learned here."""
     before, made = last
     decided, rewarded = store.last_decision(row.id), store.last_reward(row.id)
     era = begun(EraRow(
@@ -71,10 +71,10 @@ def _begin(store: Any, row: StreamRow, last: Era) -> int:
 
 
 def bring_up(store: Any, row: StreamRow) -> None:
-    """Let a stream go on whose newest era an earlier version of driftwise, or of its policy, computed.
+    """Let a stream go on whose newest generation an earlier version of driftwise, or of its policy, computed.
 
     Where all of it comes out here, this machine is recorded for it. Where it does not, or where the policy was revised,
-    a new era begins with the same rewards folded here. Of several servers that start at once, one does it.
+    a new generation begins with the same rewards learned here. Of several servers that start at once, one does it.
     """
     era, found = eras_of(store, row.id)[-1], Found(row.name)
     if not (earlier(era.row) or revised(era)):

@@ -92,7 +92,7 @@ class Service:
             self.ready = True
 
     async def prepare(self) -> None:
-        """Resume the streams in a thread, because folding and compiling take long. Then the service is ready."""
+        """Resume the streams in a thread, because learning and compiling take long. Then the service is ready."""
         loop = asyncio.get_running_loop()
         done = loop.create_future()
 
@@ -161,7 +161,7 @@ class Service:
         asked.add_done_callback(lambda done: done.cancelled() or done.exception())
 
     def expire(self) -> None:
-        """Learn the defaults that are due, with the next group; look whether a full disk has room again."""
+        """Learn the defaults that are due, with the next group; see whether a full disk has room again."""
         if self.engine.full and not self.engine.stopping:
             self._look_for_room()
         for stream in self.engine.streams.values():
@@ -311,7 +311,7 @@ class Service:
             await self.written(self.store.drop_sets, self.store.checkpoint_soon)  # the WAL still has the erased rows
 
     async def reset(self, name: str) -> StreamAnswer:
-        """Discard what was learned: a new era begins, which folds only later rewards."""
+        """Discard what was learned: a new generation begins, which learns only later rewards."""
         return await self.changed(self._reset, self.stream(name))
 
     async def _reset(self, stream: Stream) -> StreamAnswer:
@@ -320,7 +320,7 @@ class Service:
         return await self.answer(stream.row.name)
 
     async def change(self, name: str, body: StreamBody) -> StreamAnswer:
-        """Change the policy. The state of the new one is the fold of the same rewards."""
+        """Change the policy. The new one has learned the same rewards."""
         return await self.changed(self._replace, self.stream(name), body)
 
     async def _replace(self, stream: Stream, body: StreamBody) -> StreamAnswer:
@@ -373,8 +373,8 @@ class Service:
     async def _begin(
         self, stream: Stream, before: EraRow, made: Setup, fold_of: Callable[[EraRow], Fold], stream_first: bool
     ) -> None:
-        """Begin a new era at the end of the group, if the stream still has the era `before`, for which this was
-        computed."""
+        """Begin a new generation at the end of the group, if the stream still has the generation `before`, for which
+        this was computed."""
         folds: list[Fold] = []
 
         def write() -> None:

@@ -52,7 +52,7 @@ class Setup:
             raise BadInput("tick", self.tick, wanted, 'pass tick="1s", or a longer half_life, memory or expire_after')
 
     def origin(self, learned: int) -> int:
-        """The tick at which a state starts whose fold begins now; `learned` is the count of the reward clock."""
+        """The tick at which a state starts whose learning begins now; `learned` is the count of the reward clock."""
         return AT_FIRST_LESSON if self.body.clock == "wall" else learned
 
     def encoder(self) -> Encoder | None:
@@ -65,7 +65,7 @@ class Setup:
 
 
 class Era(NamedTuple):
-    """An era with its parts: those of the ones before it say how long a tick is."""
+    """A generation with its parts: those of the ones before it say how long a tick is."""
 
     row: EraRow
     setup: Setup

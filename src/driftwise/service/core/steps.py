@@ -48,7 +48,7 @@ def ramp_of(body: StreamBody) -> Ramp | None:
 
 
 def steps_of(events: Sequence[EventRow], era: EraRow, made: Setup) -> Steps:
-    """The fold of a stream's events. A ramp starts again with each era."""
+    """What the events of a stream come to. A ramp starts again with each generation."""
     ramp = ramp_of(made.body)
     found = Steps(_held(made.body, ramp, 0), era.after, era.begun_at)
     for event in events:

@@ -109,7 +109,7 @@ class Stream:
         self.peers = peers_of(self)
 
     def stand(self) -> None:
-        """Continue where the fold ends."""
+        """Continue where the state ends."""
         self.rewarded, self.learned = self.fold.seq, 0
         for row in self.store.rewards(self.row.id, self.rewarded - 1, self.rewarded):
             self.learned, self.clock.newest = row.learned, max(self.clock.newest, row.tick)
@@ -117,7 +117,7 @@ class Stream:
         self.defaults = self._defaults_upto(self.rewarded)
 
     def begin_era(self, setup: Setup, fold: Fold) -> None:
-        """Decide with another fold from now on."""
+        """Decide with another state from now on."""
         self.setup, self.fold = setup, fold
         self.metrics |= set(setup.body.guardrails or ())
         self.read_steps()

@@ -77,7 +77,7 @@ def _lift_told(events: Sequence[EventRow], era: int, steps: Steps) -> str:
 
 
 class Telling(Looking):
-    """Looks at the streams of a service that has a webhook."""
+    """Watches the streams of a service that has a webhook."""
 
     async def look_at(self, stream: Stream) -> None:
         """Write the events that are due."""
@@ -122,7 +122,7 @@ class Telling(Looking):
 
 
 def check_signs(store: Store, events: Sequence[EventRow], era: EraRow, made: Setup) -> list[str]:
-    """The errors in an era's events of drift and lift, each of which is recomputed from the log."""
+    """The errors in a generation's events of drift and lift, each of which is recomputed from the log."""
     wrong = []
     for place, event in enumerate(events):
         told = msgspec.json.decode(event.body)

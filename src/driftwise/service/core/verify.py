@@ -1,9 +1,9 @@
 """`driftwise verify`: recompute everything from the database, in a process of its own.
 
-It checks that every row has its seal, that numbers have no gap and that every id occurs once. It folds the states of
-every era from their first reward and compares them with every digest and snapshot, and it makes every decision again
-and compares it to the last bit. An era that another machine, library or version computed may differ here: this is
-reported separately from damage (origin.py), and what needs no arithmetic is still compared.
+It checks that every row has its seal, that numbers have no gap and that every id occurs once. It learns the states of
+every generation from their first reward and compares them with every digest and snapshot, and it makes every decision
+again and compares it to the last bit. A generation that another machine, library or version computed may differ here:
+this is reported separately from damage (origin.py), and what needs no arithmetic is still compared.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ class Found:
         told = self.revised if revised(era) else self.foreign
         if not other:
             self.tell(what)
-        elif not any(one.startswith(f"era {era.row.number},") for one in told):
-            told.append(f"era {era.row.number}, computed by {other}, is not recomputable {here}")
+        elif not any(one.startswith(f"generation {era.row.number},") for one in told):
+            told.append(f"generation {era.row.number}, computed by {other}, is not recomputable {here}")
 
     def __str__(self) -> str:
         if self.deleted:
@@ -68,8 +68,8 @@ class Found:
         for eras, where in ((self.revised, "by this version"), (self.foreign, "here")):
             if eras:
                 rest = "what can be compared here is as written" if ended == "all as written" else ended
-                ended = f"{len(eras)} eras are not recomputable {where}, {rest}"
-        return (f"{self.name}: {self.decisions} decisions, {self.rewards} rewards, {self.eras} eras{erased}, "
+                ended = f"{len(eras)} generations are not recomputable {where}, {rest}"
+        return (f"{self.name}: {self.decisions} decisions, {self.rewards} rewards, {self.eras} generations{erased}, "
                 f"digest {self.digest}: {ended}")  # fmt: skip
 
 
@@ -124,7 +124,7 @@ def _stream(store: Store, row: StreamRow) -> Found:
         except DriftwiseError as error:  # later eras are still checked
             found.tell(str(error))
         if era.row.after < after and not store.shared:
-            found.tell(f"era {era.row.number} begins before the one before it")
+            found.tell(f"generation {era.row.number} begins before the one before it")
         after = era.row.after
     return found
 
@@ -157,9 +157,9 @@ def _same_vector(store: Store, decision: DecisionRow, row: RewardRow) -> bool:
 
 
 class Refolding:
-    """The fold of an era from its first reward, compared with every digest and snapshot.
+    """The state of a generation from its first reward, compared with every digest and snapshot.
 
-    It ends at reward `end`, where the next era begins. A difference is reported, and there is no fold after it.
+    It ends at reward `end`, where the next generation begins. A difference is reported, and there is no state after it.
     """
 
     def __init__(self, store: Store, era: Era, end: int | None, found: Found) -> None:
@@ -181,7 +181,7 @@ class Refolding:
         self.stops = sorted((seq for seq in self.known if self.fold.seq < seq <= last), reverse=True)
 
     def to(self, seq: int) -> Fold | None:
-        """The fold after `seq` rewards, or at the end."""
+        """The state after `seq` rewards, or at the end."""
         try:
             while self.fold is not None and self.stops and self.stops[-1] <= seq:
                 self._learn(self.fold, self.stops.pop())
@@ -204,7 +204,7 @@ class Refolding:
 
 
 def check_era(store: Store, era: Era, end: int | None, found: Found, decisions: bool = True) -> None:
-    """Fold an era from its first reward, and check its decisions on the way."""
+    """Learn a generation from its first reward, and check its decisions on the way."""
     row = era.row
     way, seq = Refolding(store, era, end, found), row.after
     # With replicas, some learn of an event later, so decisions cannot be compared with it.

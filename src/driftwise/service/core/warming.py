@@ -22,7 +22,7 @@ def is_warm(policy: Compiled) -> bool:
 
 
 def warm(policy: Compiled, value: float) -> None:
-    """Run every kernel that a stream's requests, its fold and its pages need, on a state that is discarded."""
+    """Run every kernel that a stream's requests, its state and its pages need, on a state that is discarded."""
     if is_warm(policy):
         return
     compile_at_once()

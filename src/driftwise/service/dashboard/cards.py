@@ -112,7 +112,7 @@ def _lift(look: Look) -> list[object]:
             verdict),
         tag("p", told), charts.interval(chosen.value, chosen.low, chosen.high, alt), _cohorts(look),
         _intervals(look),
-        tag("p", "Intervals are valid at any time: look as often as you like, and stop when you like.",
+        tag("p", "Intervals are valid at any time: watch as long as you like, and stop when you like.",
             class_="soft"),
     ]  # fmt: skip
 
@@ -130,7 +130,7 @@ def _cohorts(look: Look) -> Html:
 
 
 def _intervals(look: Look) -> Html:
-    """All intervals of the look."""
+    """All intervals of the comparison."""
     listed = [("difference, all rewards", look.difference), ("difference, bounded, first rewards", look.bounded)]
     listed += [(f"guardrail {short(name)}", found) for name, found in look.guardrails.items()]
     rows = [(name, signed(found.value), _ends_of(found)) for name, found in listed]

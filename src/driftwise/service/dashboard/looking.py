@@ -156,12 +156,12 @@ class Dashboard:
 
 
 def _key(live: LiveStream, server: Server) -> object:
-    """Everything that a page depends on. The era stands for the setup."""
+    """Everything that a page depends on. The generation stands for the setup."""
     return live._replace(setup=None), server  # type: ignore[arg-type]
 
 
 def why(store: Store, stream: int, id: str) -> Why:
-    """Compute a decision again, unless its arms were forgotten or too many rewards would have to be folded."""
+    """Compute a decision again, unless its arms were forgotten or too many rewards would have to be learned."""
     row = decision_of(store, stream, id)
     era = next(one for one in eras_of(store, stream) if one.row.number == row.era)
     reason = _not_again(store, row, era)

@@ -64,7 +64,7 @@ def now(one: LiveStream, server: Server, track: Track) -> Html:
     )  # fmt: skip
     told = [mode_of(one), f" {one.policy}, clock of {'the wall' if one.setup.body.clock == 'wall' else 'rewards'}"]
     if one.era.number > 1:
-        told.append(f", era {one.era.number}")
+        told.append(f", generation {one.era.number}")
     full = tag("p", badge("disk full", "no"), " ", server.full) if server.full else ""
     return joined([tag("p", *told, class_="soft"), full, _clock(server), tiles])
 

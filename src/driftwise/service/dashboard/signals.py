@@ -65,7 +65,8 @@ class Signals:
         self._found[one.number] = time.monotonic(), told
 
     def compare(self, store: Store, one: LiveStream) -> Look | None:
-        """The comparison of the policy with the units held back, since the era began; None if no unit is held back."""
+        """The comparison of the policy with the units held back, since the generation began; None if no unit is held
+        back."""
         if one.setup.body.mode != "holdback" or not comparable(one.steps):
             return None
         return self._compared.followed(store, one.era, one.setup, one.steps, one.state_seq).lift.look()

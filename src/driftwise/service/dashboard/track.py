@@ -1,7 +1,7 @@
-"""A stream's state over time, folded from the log in a second state.
+"""A stream's state over time, learned from the log in a second state.
 
 The server keeps nothing for the dashboard while no page is open. A track starts at a snapshot and follows the log in a
-thread, with the same fold as the server. So what it shows survives a restart, and it never touches the state that
+thread, with the same calls as the server. So what it shows survives a restart, and it never touches the state that
 decides.
 """
 
@@ -42,7 +42,7 @@ class TrackPoint(NamedTuple):
 
 
 class Track:
-    """The state of one era at up to POINTS moments; `follow` brings it to the newest reward."""
+    """The state of one generation at up to POINTS moments; `follow` brings it to the newest reward."""
 
     def __init__(self, store: Store, era: EraRow, setup: Setup, newest: int) -> None:
         self.era, self.setup = era, setup
@@ -57,7 +57,7 @@ class Track:
         self._drift: tuple[int, Drift] | None = None
 
     def _start(self, store: Store, newest: int) -> None:
-        """Start at a snapshot or at the beginning, so that there are some rewards to fold, but not too many."""
+        """Start at a snapshot or at the beginning, so that there are some rewards to learn, but not too many."""
         found = store.snapshots(self.era.stream, self.era.number)
         known = [row.seq for row in found if self.era.base <= row.seq <= newest]
         if not self.era.base:

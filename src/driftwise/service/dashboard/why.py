@@ -35,7 +35,7 @@ def decision(why: Why) -> dict[str, Html]:
         ("number", count(row.seq)), ("at (UTC)", shown_time(row.at)), ("played", arm_name(row.arm, row.item)),
         ("chosen by", WHO.get(row.cohort, row.cohort)), ("propensity", decimal(row.propensity, 6)),
         ("explored", "yes" if row.explored else "no"), ("among", f"{count(row.n)} arms"),
-        ("state after", f"{count(row.state_seq)} rewards, era {row.era}"), ("decided at tick", count(row.born)),
+        ("state after", f"{count(row.state_seq)} rewards, generation {row.era}"), ("decided at tick", count(row.born)),
         ("policy", tag("code", told.policy[:16])),
         ("reward", joined([decimal(told.reward, 6), " ", badge(told.verdict, _KIND.get(told.verdict, "open"))])),
     ]  # fmt: skip

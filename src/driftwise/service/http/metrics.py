@@ -30,7 +30,7 @@ _SIGNALS: dict[str, tuple[str, ...]] = {  # the help of each gauge, and its labe
     "mean_reward": ("Mean reward of the newest 2000 decisions", "cohort"),
     "arm_share": ("Share of the newest 2000 decisions that played an arm", "arm"),
     "reward_delay_seconds": ("Quantiles of the delay of rewards", "q"),
-    "lift": ("Policy against held-back units: difference, lift, bounded difference; valid at all looks", "of", "end"),
+    "lift": ("Policy against held-back units: difference, lift, bounded difference; valid at any time", "of", "end"),
     "sample_ratio_mismatch": ("1 while cohorts do not have the drawn shares of units",),
     "effective_observations": ("Effective observations of the estimate",),
     "memory_ticks": ("Length of the memory in use, in ticks",),
@@ -38,7 +38,7 @@ _SIGNALS: dict[str, tuple[str, ...]] = {  # the help of each gauge, and its labe
     "ramp_step": ("Number of the step of the ramp, from 0",),
     "ramp_share": ("Share of units that get the policy at this step of the ramp",),
     "ramp_stopped": ("1 when the ramp was stopped",),
-    "guardrail": ("How much worse the policy is than the held-back units; valid at all looks", "metric", "end"),
+    "guardrail": ("How much worse the policy is than the held-back units; valid at any time", "metric", "end"),
     "guardrail_margin": ("How much worse a guardrail may be", "metric"),
 }
 

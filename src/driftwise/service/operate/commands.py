@@ -66,8 +66,9 @@ def serve(
 
 
 def verify(db: Database) -> None:
-    """Recompute every decision, score and digest from the database. Exit code 2 means damage, 5 eras that another
-    machine, library or version computed, 6 eras that only an earlier revision of their policy computes."""
+    """Recompute every decision, score and digest from the database. Exit code 2 means damage, 5 generations that
+    another machine, library or version computed, 6 generations that only an earlier revision of their policy
+    computes."""
     _needs("msgspec")
     from driftwise.service.core.origin import Foreign, Revised
     from driftwise.service.core.verify import verify as run
@@ -83,12 +84,12 @@ def verify(db: Database) -> None:
         got = f"{differs} differences, listed above"
         raise BadInput(str(db), got, "everything as it was written", "restore a backup")
     if foreign:
-        got = f"{foreign} eras that another machine, library or version computed, listed above"
-        wanted = "eras that can be recomputed here; nothing is damaged"
+        got = f"{foreign} generations that another machine, library or version computed, listed above"
+        wanted = "generations that can be recomputed here; nothing is damaged"
         raise Foreign(str(db), got, wanted, "run driftwise verify where they were computed")
     if revised:
-        got = f"{revised} eras that an earlier revision of their policy computed, listed above"
-        wanted = "eras that this version can recompute; nothing is damaged"
+        got = f"{revised} generations that an earlier revision of their policy computed, listed above"
+        wanted = "generations that this version can recompute; nothing is damaged"
         raise Revised(str(db), got, wanted, "run driftwise verify of the version that computed them")
 
 
@@ -169,9 +170,9 @@ def refold(db: Database) -> None:
 
     begun = run(db)
     for name, number in begun.items():
-        print(f"{name}: era {number} begins: its rewards were learned again here")
+        print(f"{name}: generation {number} begins: its rewards were learned again here")
     if not begun:
-        print("every stream's newest era was computed here: nothing to do")
+        print("every stream's newest generation was computed here: nothing to do")
 
 
 @keys_app.command("create")

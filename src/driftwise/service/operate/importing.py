@@ -1,9 +1,9 @@
 """`driftwise import`: a log (docs/contract.md#logs) becomes the rows of a stream, as if the stream had made them.
 
-The import is one transaction: if the log has an error or the process is killed, nothing is imported. Rewards are folded
-in their order, and digests and snapshots are written where a server writes them. Then every decision is made again: the
-policy's own choices must agree with the log to the last bit. Choices of others (a baseline, a shadow's caller) are
-taken from the log, and the policy's proposal is computed.
+The import is one transaction: if the log has an error or the process is killed, nothing is imported. Rewards are
+learned in their order, and digests and snapshots are written where a server writes them. Then every decision is made
+again: the policy's own choices must agree with the log to the last bit. Choices of others (a baseline, a shadow's
+caller) are taken from the log, and the policy's proposal is computed.
 """
 
 from __future__ import annotations
@@ -214,7 +214,7 @@ class _Importing:
                          batch.verdict[row], len(self.lessons) - 1, made.born, arms[made.arm].tobytes())  # fmt: skip
 
     def _learn(self, most: int | None = None) -> None:
-        """Write and fold the rewards that wait, with the digests and snapshots that a server writes."""
+        """Write and learn the rewards that wait, with the digests and snapshots that a server writes."""
         rows, self.waiting = self.waiting[:most], self.waiting[len(self.waiting) if most is None else most :]
         if not rows:
             return
@@ -234,7 +234,7 @@ class _Importing:
     # ------------------------------------------------------------------------------------ decisions again
 
     def _decide_again(self) -> None:
-        """Make every decision again, on its state, which is folded once more from the rows."""
+        """Make every decision again, on its state, which is learned once more from the rows."""
         era, store, found, fills = Era(self.era, self.setup), self.store, Found("log"), []
         way = Refolding(store, era, None, found)
         for row in store.decisions(self.era.stream, self.era.number):

@@ -95,7 +95,7 @@ class Others:
             self.held = True
             raise
         if head.era != stream.era.number:
-            raise WriteConflict(f"stream {stream.row.name} has begun another era, or was deleted")
+            raise WriteConflict(f"stream {stream.row.name} has begun another generation, or was deleted")
         self._take(rows)
         if stream.rewarded < head.rewarded:  # there were too many for one read
             self.catch_up()

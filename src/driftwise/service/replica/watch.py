@@ -1,4 +1,4 @@
-"""One server of several on a shared store. No server leads; each folds all rewards in the order of their numbers.
+"""One server of several on a shared store. No server leads; each learns all rewards in the order of their numbers.
 
 A server polls for what others write; a notification only triggers a poll.
 """
@@ -74,7 +74,7 @@ class Watching:
         await self.engine.submit(self._look)
 
     def refresh(self) -> None:
-        """Look, unless a look is running. Call it on the event loop."""
+        """Check, unless a check is running. Call it on the event loop."""
         if not self._looking and not self.engine.stopping:
             self._looking = True
             try:
@@ -120,7 +120,7 @@ class Watching:
                 one.numbered = self.store.last_number(number)
 
     def _reload(self) -> None:
-        """Read streams, eras, pauses and items again. A stream that must be compiled first is left for a later look."""
+        """Read streams, generations, pauses and items again. A stream that must be compiled first is left for later."""
         rows = self.store.streams()
         for gone in [one for name, one in self.engine.streams.items() if name not in {row.name for row in rows}]:
             self.service.drop(gone)  # another replica deleted it
@@ -168,7 +168,7 @@ class Watching:
         return False
 
     def _listen(self) -> None:
-        """In a thread of its own: look after a notification, and regularly without one."""
+        """In a thread of its own: check after a notification, and regularly without one."""
         while not self._ended:
             try:
                 with connected(self.store.url) as ears:

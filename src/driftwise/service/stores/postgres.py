@@ -39,7 +39,7 @@ SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_d
 
 
 class Head(NamedTuple):
-    """How far a stream is: its rewards, the learned ones, the tick of the last, and the newest era."""
+    """How far a stream is: its rewards, the learned ones, the tick of the last, and the newest generation."""
 
     rewarded: int
     learned: int
@@ -134,7 +134,7 @@ class PostgresStore(Connection, Store):
         return int(self._one("SELECT coalesce(sum(decided), 0) FROM replica WHERE stream = %s", (stream,))[0])
 
     def tell(self, folded: Sequence[tuple[int, int]]) -> None:
-        """Report how far this replica is: pairs of a stream and the number of the last reward it folded."""
+        """Report how far this replica is: pairs of a stream and the number of the last reward it learned."""
         now = time.time()
         rows = [(self.name, stream, seq, now) for stream, seq in folded]
         self.begin()

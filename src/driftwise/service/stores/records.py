@@ -20,12 +20,12 @@ class StreamRow(NamedTuple):
 
 
 class EraRow(NamedTuple):
-    """A policy's time on a stream, from a decision on. Its state is the fold of the rewards after number `first`.
+    """A policy's time on a stream, from a decision on. Its state has learned the rewards after number `first`.
 
-    An era begins with the stream, with a reset (`first` is then the newest reward), with another policy, with a refold
-    by another machine, or with a revision of its policy; `reason` says which. Where rows were forgotten, the fold goes
-    on from the snapshot at `base`. `probe` and `sources` say which machine and which version computed it (origin.py);
-    version 1 of the tables recorded neither.
+    A generation begins with the stream, with a reset (`first` is then the newest reward), with another policy, with
+    rewards learned again on another machine, or with a revision of its policy; `reason` says which. Where rows were
+    forgotten, learning goes on from the snapshot at `base`. `probe` and `sources` say which machine and which version
+    computed it (origin.py); version 1 of the tables recorded neither.
     """
 
     stream: int
@@ -149,7 +149,7 @@ class OpenRow(NamedTuple):
 
 
 class SnapshotRow(NamedTuple):
-    """The state of an era after `seq` rewards."""
+    """The state of a generation after `seq` rewards."""
 
     stream: int
     era: int
@@ -159,7 +159,7 @@ class SnapshotRow(NamedTuple):
 
 
 class DigestRow(NamedTuple):
-    """The digest of the state of an era after `seq` rewards."""
+    """The digest of the state of a generation after `seq` rewards."""
 
     stream: int
     era: int

@@ -1,7 +1,7 @@
 """The tables of a SQLite database, and how an older database becomes a newer one.
 
-Rows that folds and answers depend on end in a seal, a checksum of the row as it was written. Rows are stored in the
-order of their numbers: a fold reads consecutive pages of the file, and a new row is appended.
+Rows that states and answers depend on end in a seal, a checksum of the row as it was written. Rows are stored in the
+order of their numbers: a state reads consecutive pages of the file, and a new row is appended.
 """
 
 from __future__ import annotations

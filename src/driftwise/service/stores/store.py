@@ -55,7 +55,8 @@ def seal(row: Sequence[Any]) -> int:
 
 
 def seal_era(row: Sequence[Any]) -> int:
-    """The seal of an era. Empty columns at its end are left out, because version 1 of the tables did not have them."""
+    """The seal of a generation. Empty columns at its end are left out, because version 1 of the tables did not have
+    them."""
     count = len(row)
     while row[count - 1] is None:
         count -= 1
@@ -116,7 +117,7 @@ class Store(Protocol):
         """Rows that need not fit in memory together."""
 
     def _eras(self, stream: int) -> Iterable[tuple[Sequence[Any], int]]:
-        """Rows of eras, of this or an earlier version of the tables, and their seals."""
+        """Rows of generations, of this or an earlier version of the tables, and their seals."""
 
     def changed(self) -> None:
         """Note a change other than decisions and rewards, which other servers must read."""
@@ -194,7 +195,7 @@ class Store(Protocol):
                  "DO UPDATE SET digest = EXCLUDED.digest", rows=rows)  # fmt: skip
 
     def add_snapshot(self, row: SnapshotRow) -> None:
-        """Write a snapshot. An era keeps its newest three and the one at its base."""
+        """Write a snapshot. A generation keeps its newest three and the one at its base."""
         stream, era, *_ = row
         self.run("INSERT INTO snapshot VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (stream, era, seq) "
                  "DO UPDATE SET tick = EXCLUDED.tick, data = EXCLUDED.data, seal = EXCLUDED.seal",
@@ -257,7 +258,7 @@ class Store(Protocol):
         return any(any(self._read(f"SELECT 1 FROM {one} WHERE stream = ? LIMIT 1", (stream,))) for one in tables)
 
     def erase_stretch(self, stream: int, most: int) -> bool:
-        """Erase some rows of a deleted stream. Returns whether there may be more. Its eras and events stay."""
+        """Erase some rows of a deleted stream. Returns whether there may be more. Its generations and events stay."""
         erased = 0
         for table in ("guardrail", "reward", "detail", "decision"):
             made = self.run(f"DELETE FROM {table} WHERE stream = ? AND seq IN (SELECT seq FROM {table} "
