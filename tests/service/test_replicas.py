@@ -183,7 +183,7 @@ def test_connections_that_are_cut_and_a_server_that_restarts_cost_answers_and_no
                 health = a.get("/healthz")
                 assert health.status_code == 503 and health.json()["status"] == "away"
                 server.start()
-            until = time.monotonic() + 20.0
+            until = time.monotonic() + 400.0
             fine = 0
             while fine < 20 and time.monotonic() < until:
                 number += 1
@@ -241,7 +241,7 @@ def test_the_pages_say_how_far_behind_a_replica_is(two):
     assert soon(lambda: b.service.stream("home").peers.lag == 0 and b.stream()["state_seq"] == 1)
     assert 'driftwise_replica_lag{stream="home"} 0.0' in b.get("/metrics").text
     assert soon(lambda: "the last is 0 rewards behind" in b.get("/streams/home").text)
-    assert "replicas</dt><dd>2" in b.get("/streams/home").text
+    assert soon(lambda: "replicas</dt><dd>2" in b.get("/streams/home").text)
 
 
 def test_the_password_of_an_address_is_not_shown():
@@ -259,7 +259,7 @@ def test_a_decision_whose_time_is_over_is_learned_as_its_default_once(database, 
     for n in range(8):
         assert (a, b)[n % 2].decide(f"paid {n}").status_code == 200
         assert (b, a)[n % 2].reward(f"paid {n}", 1.0).status_code == 200
-    settled = soon(lambda: b.stream()["counts"].get("defaulted") == 6 and len(digests(a, b)) == 1, seconds=15.0)
+    settled = soon(lambda: b.stream()["counts"].get("defaulted") == 6 and len(digests(a, b)) == 1)
     assert settled, (a.stream(), b.stream())
     assert a.reward("left 3", 1.0).json()["verdict"] == b.reward("left 3", 1.0).json()["verdict"] == "late"
     (found,) = verify(database)
