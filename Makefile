@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 FIGURE := $(VENV)/.figure
 INSTALL := DRIFTWISE_WHEEL=pure $(BIN)/python -m pip install --disable-pip-version-check --editable
+# Bytecode is kept, also where the environment forbids it: else every process that tests start compiles the package anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: run test test-slow lint warm guard bench reliability docs links dist clean
 

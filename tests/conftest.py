@@ -14,6 +14,8 @@ from hypothesis import settings
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read when numpy is imported
 os.environ.setdefault("DRIFTWISE_PATIENCE", "0")  # tests are of compiled code; test_python_first.py is of Python first
 
+INTERPRETED = bool(int(os.environ.get("NUMBA_DISABLE_JIT") or 0))
+
 settings.register_profile("driftwise", derandomize=True, deadline=None)
 settings.load_profile("driftwise")
 
@@ -42,6 +44,32 @@ def reproduced(folder, cut=None):
             patched.setattr(panels, "built_in", lambda name: cut(whole(name)))
         with pytest.raises(SystemExit, match="0"):
             main(["reproduce", "all", "--trials", "2", "--out", str(folder)])
+
+
+@pytest.fixture(scope="session", autouse=True)
+def compiled_once(tmp_path_factory):
+    """What tests/warm.py has not compiled, one of the processes that test side by side compiles; the others wait for it
+    and load it."""
+    if "PYTEST_XDIST_WORKER" not in os.environ or INTERPRETED:
+        yield
+        return
+    from numba.core.caching import NullCache
+    from numba.core.compiler_lock import global_compiler_lock
+    from numba.core.dispatcher import Dispatcher
+
+    folder, alone = tmp_path_factory.getbasetemp().parent, Dispatcher.compile
+
+    def compile(self, signature):
+        if isinstance(self._cache, NullCache):
+            return alone(self, signature)
+        name = f"{self.__module__}.{self.__qualname__}".replace("<", "").replace(">", "")
+        with global_compiler_lock, (folder / f"compile-{name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            return alone(self, signature)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Dispatcher, "compile", compile)
+        yield
 
 
 @pytest.fixture(scope="session")
