@@ -1,11 +1,13 @@
 """F6 on a real full disk: a small tmpfs, if the test may mount one."""
 
+import contextlib
 import subprocess
 
 import httpx
 import numpy as np
 import pytest
 
+from driftwise.cli import main
 from service.living import living, soon
 from service.loading import Clients, Server, wrong
 from service.nursery import Nursery
@@ -39,6 +41,26 @@ def small(tmp_path):
         pytest.skip("no mount here")
     yield place, lambda size: mount(f"remount,size={size}")
     subprocess.run(["umount", "-l", place], check=True)
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_a_server_that_finds_no_room_at_all_says_so_and_leaves_no_new_file(small, capsys, there):
+    place, _ = small
+    if there:
+        with living(place / "a.db") as asked:
+            assert asked.put().status_code == 201 and asked.decide("a").status_code == 200
+    with contextlib.suppress(OSError), (place / "fill").open("wb", buffering=0) as file:
+        while True:
+            file.write(bytes(4096))
+    with pytest.raises(SystemExit) as ended:
+        main(["serve", "--db", str(place / "a.db"), "--port", "0"])
+    told = capsys.readouterr().err
+    assert ended.value.code == 2 and "db: wanted" in told and "make room" in told and "backup" not in told
+    assert there or [one.name for one in place.iterdir()] == ["fill"]
+    (place / "fill").unlink()
+    if there:
+        with living(place / "a.db") as asked:
+            assert asked.stream()["counts"]["decided"] == 1
 
 
 def test_a_disk_that_is_full_refuses_and_goes_on_when_there_is_room(small):

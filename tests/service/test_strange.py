@@ -180,6 +180,25 @@ def test_no_number_in_any_place_makes_an_error_of_the_server_or_a_database_that_
     assert sound(db)
 
 
+def test_a_reward_is_sent_again_after_policies_with_another_range_and_other_guardrails(dbs):
+    with living(dbs[0]) as asked:
+        asked.put(rewards=[0, 2], expire_after=1)
+        sent = [{"id": "a", "value": 2.0, "metrics": {"ms": 1.0}}, {"id": "b", "value": 0.5}, {"id": "c", "value": 2.0}]
+        for one in sent:
+            asked.decide(one["id"])
+        told = [asked.ask("POST", "home/reward", json=one).json()["verdict"] for one in sent]
+        assert told == ["learned", "learned", "late"]
+        asked.ask("POST", "home/reset")
+        for more in ({}, {"guardrails": {"errors": {"margin": 1}}}):
+            assert asked.ask("PUT", "home/policy", json={**BODY, **more}).status_code == 200
+            asked.decide("open"), asked.decide("a")
+            again = [asked.ask("POST", "home/reward", json=one).json()["verdict"] for one in sent]
+            assert again == ["duplicate", "duplicate", "late"]
+            for id, value in (("a", 1.5), ("open", 2.0), ("nobody", 2.0)):
+                assert asked.reward(id, value).status_code == 422
+    assert sound(dbs[0])
+
+
 @pytest.mark.parametrize("shared", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_a_database_has_nothing_of_a_stream_made_while_another_of_its_name_is_deleted(tmp_path, request, shared):
     db = request.getfixturevalue("server").database() if shared else tmp_path / "a.db"

@@ -224,8 +224,14 @@ class Stream:
         """Learn the reward of a decision once."""
         self.check_there()
         terms = self.setup.terms
-        value = terms.checked(asked.value) + 0.0
-        metrics = [(name, self._metric(name, one)) for name, one in sorted((asked.metrics or {}).items())]
+        try:
+            value = terms.checked(asked.value) + 0.0
+            metrics = [(name, self._metric(name, one)) for name, one in sorted((asked.metrics or {}).items())]
+        except BadInput:  # it may have been learned by a policy with another range or other guardrails
+            known = self.find(checked_id(asked.id), surely=True)
+            if known is None or known.verdict is Verdict.OPEN or known.value != asked.value:
+                raise
+            return self._again(known, Verdict.LATE if known.verdict in (*NOT_SENT, Verdict.LATE) else Verdict.DUPLICATE)
         self.peers.lead()
         known = self.find(checked_id(asked.id))
         if known is None:

@@ -47,8 +47,10 @@ class Lock:
         self.same_boot = boot is not None and _read(self._note).get("boot") == boot
         note = {"pid": os.getpid(), "host": socket.gethostname(), "since": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
                 "boot": boot}  # fmt: skip
-        os.truncate(self._note, 0)
-        os.pwrite(self._note, json.dumps(note).encode(), 0)
+        told = json.dumps(note).encode()
+        with contextlib.suppress(OSError):  # a full disk: the note is for people, and the locks are held without it
+            os.pwrite(self._note, told, 0)
+            os.truncate(self._note, len(told))
 
     def watch(self, path: Path) -> None:
         """Make `gone` watch this file too."""

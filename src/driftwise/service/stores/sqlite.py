@@ -10,6 +10,7 @@ resolved before the file is opened; a file with hard links is refused.
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -36,6 +37,7 @@ from driftwise.service.stores.store import COLUMNS, TABLES, Sealed, Store
 from driftwise.service.stores.wal import damage_of, has_log, strange_log, wal_of
 
 _WAIT = 5.0  # seconds that another process may hold the file's lock before this one gives up
+_LEAST = 64 << 10  # bytes of room that SQLite needs to open a database
 _FULL = ("SQLITE_FULL", "SQLITE_NOMEM")
 _HELD = ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_PROTOCOL")  # and their extended codes
 _REJECTED = (sqlite3.IntegrityError, sqlite3.DataError, sqlite3.ProgrammingError, OverflowError, UnicodeError)
@@ -78,7 +80,8 @@ class SQLiteStore(Store):
                 got = f"{self.path}, whose lock another process holds"
                 raise Taken("db", got, "a database that can be written", "end that process, then start again") from None
             if isinstance(error, sqlite3.Error):
-                way_out = "pass the path of a database, or restore a backup"
+                full = shutil.disk_usage(self.path.parent).free < _LEAST
+                way_out = "make room on its disk" if full else "pass the path of a database, or restore a backup"
                 raise BadInput("db", f"{self.path}: {error}", "a database that can be opened", way_out) from None
             raise
 
