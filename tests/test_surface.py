@@ -27,3 +27,9 @@ def test_the_command_line_imports_nothing_heavy_before_it_knows_what_is_asked():
     heavy = "{'numba', 'numpy', 'scipy', 'starlette', 'uvicorn'}"
     look = f"import sys, driftwise.cli, driftwise.service.stores.lock; print(sorted({heavy} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_all_public_names_together_load_nothing_of_the_laboratory():
+    ask = "import sys, driftwise as dw; [getattr(dw, name) for name in dw.__all__]; import driftwise.cli; "
+    told = "print([name for name in sys.modules if name.startswith('driftwise.lab')])"
+    assert subprocess.run([sys.executable, "-c", ask + told], capture_output=True, text=True, check=True).stdout == "[]\n"
