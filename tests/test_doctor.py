@@ -78,7 +78,7 @@ def test_the_version_stands_in_one_place_and_others_repeat_it():
 def test_the_changelog_keeps_its_form():
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     heads = re.findall(r"^## (.*)$", text, flags=re.M)
-    assert heads[0] == "[Unreleased]"
+    assert heads[0] == f"[{dw.__version__}] - unreleased"
     assert all(re.fullmatch(r"\[\d+\.\d+\.\d+\] - \d{4}-\d\d-\d\d", one) for one in heads[1:])
     kinds = set(re.findall(r"^### (.*)$", text, flags=re.M))
     assert kinds <= {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"} and "Added" in kinds
