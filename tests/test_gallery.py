@@ -29,8 +29,8 @@ SHOWN = {
     "models": lambda found: found["always medium"] < found["agent"] < found["best"],
     "variants": lambda found: found["the agent"].sum() < 0.6 * found["all alike"].sum(),
     "notifications": lambda found: found["got"][0] > 1.2 * found["got"][2],
-    "audits": lambda found: found["the third rises", "Auto"][-1] < found["the third rises", "without audits"][-1]
-    and found["nothing changes", "without audits"][-1] < found["nothing changes", "Auto"][-1],
+    "audits": lambda found: found["the third rises", "Auto"][-1] < found["the third rises", "never forced"][-1]
+    and found["nothing changes", "never forced"][-1] < found["nothing changes", "Auto"][-1],
     "season": lambda found: found["Auto"][-1] < found["a memory of 100 rounds"][-1],
     "jump": lambda found: found["Auto"][-1] < found["LB-WeightUCB"][-1] < found["OFUL"][-1],
     "half_life": lambda found: found["Auto"] < min(found["lost"][[0, -1]]) and 16 <= found["best"] <= 512,

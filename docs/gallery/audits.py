@@ -1,9 +1,9 @@
-"""A hidden change, and audits.
+"""A hidden change, and forced exploration.
 
 An arm that is not played gives no information. Here the third of three arms, which share no feature, is the worst at
-first and the best from the middle on. A policy that has settled on the first arm does not notice. An audit plays, in a
-small and shrinking share of rounds, min(1, a/√t), an arm that the policy would not choose. Audits find the change, and
-cost a little where nothing changes. Auto has a = 0.25; audit=0 switches audits off.
+first and the best from the middle on. A policy that has settled on the first arm does not notice. Auto plays, in a
+small and shrinking share of rounds, min(1, a/√t), an arm that it would not choose. That finds the change, and costs a
+little where nothing changes. The default is audit=0.25; audit=0 switches it off.
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ import driftwise as dw
 
 def main(rounds=6000, trials=4, seed=0):
     rising = np.repeat([[0.5, 0.2, 0.0], [0.5, 0.2, 0.9]], [rounds // 2, rounds - rounds // 2], axis=0)
-    policies = {"without audits": dw.make("Auto", dim=3, audit=0.0), "Auto": dw.make("Auto", dim=3)}
+    policies = {"never forced": dw.make("Auto", dim=3, audit=0.0), "Auto": dw.make("Auto", dim=3)}
     found = {}
     for kind, theta in (("the third rises", rising), ("nothing changes", np.tile(rising[0], (rounds, 1)))):
         lost = {name: [] for name in policies}
@@ -29,7 +29,7 @@ def main(rounds=6000, trials=4, seed=0):
 
 
 def draw(axes, found):
-    colours = {"without audits": "#000000", "Auto": "#0072b2"}
+    colours = {"never forced": "#000000", "Auto": "#0072b2"}
     for kind, dashes in (("the third rises", "-"), ("nothing changes", "--")):
         for name, colour in colours.items():
             axes.plot(found["rounds"], found[kind, name], color=colour, ls=dashes, label=f"{name}, {kind}")
