@@ -32,4 +32,5 @@ def test_the_command_line_imports_nothing_heavy_before_it_knows_what_is_asked():
 def test_all_public_names_together_load_nothing_of_the_laboratory():
     ask = "import sys, driftwise as dw; [getattr(dw, name) for name in dw.__all__]; import driftwise.cli; "
     told = "print([name for name in sys.modules if name.startswith('driftwise.lab')])"
-    assert subprocess.run([sys.executable, "-c", ask + told], capture_output=True, text=True, check=True).stdout == "[]\n"
+    done = subprocess.run([sys.executable, "-c", ask + told], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
