@@ -295,10 +295,10 @@ def write(kept: dict[str, Any], rows: Sequence[str] = ()) -> None:
         "# Load and fault tables",
         "",
         "The load and fault tables of the service, as `make reliability` last ran them (ROW=F1 for one).",
-        "Sizes are a share of the promise's own; the load is the machine's load average at the time.",
+        "The load is the machine's load average at the time.",
         "",
-        "| row | measure | pass | found | sizes | load | passed |",
-        "|---|---|---|---|---|---|---|",
+        "| row | measure | pass | found | load | passed |",
+        "|---|---|---|---|---|---|",
     ]
     page = ROOT / "docs" / "lab" / "reliability.md"
     old = {line.split(" | ")[0]: line for line in page.read_text(encoding="utf-8").splitlines()}
@@ -307,8 +307,9 @@ def write(kept: dict[str, Any], rows: Sequence[str] = ()) -> None:
         if one is None and f"| {row}" in old:  # results of another machine or an earlier build
             lines.append(old[f"| {row}"])
             continue
-        tail = "not run | | | " if one is None else (
-            f"{one['told']} | {one['share']:g} × | {one['load']:.1f} | {'yes' if one['passed'] else '**no**'}"
+        size = "" if one is None or one["share"] == 1.0 else f"at {one['share']:g} of the size: "
+        tail = "not run | | " if one is None else (
+            f"{size}{one['told']} | {one['load']:.1f} | {'yes' if one['passed'] else '**no**'}"
         )  # fmt: skip
         lines.append(f"| {row} | {what} | {wanted} | {tail} |")
     lines += ["", *WHY]
