@@ -229,7 +229,7 @@ def test_keys_are_shown_once_and_listed_without_themselves(tmp_path, capsys):
     assert "1  decide,reward  stream home" in listed and key.strip() not in listed
     with living(db) as asked:  # beside a server
         assert told(capsys, "keys", "revoke", db, 1)[0] == 0
-        assert soon(lambda: not asked.service.access.keys, 2.0)
+        assert soon(lambda: not asked.service.access.keys)
     assert told(capsys, "keys", "revoke", db, 1)[0] == 2
     assert told(capsys, "keys", "create", db, "--scopes", "everything")[0] == 2
 

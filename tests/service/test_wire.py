@@ -337,7 +337,7 @@ def test_keys_let_in_whom_they_name_and_nobody_else(tmp_path):
         assert asked.get("/healthz").status_code == 200
         assert asked.get("/metrics").status_code == 401
         keeping.revoke_key(path, 2)
-        assert soon(lambda: len(asked.service.access.keys) == 1, 2.0)
+        assert soon(lambda: len(asked.service.access.keys) == 1)
         assert status(user, "POST", "home/decide", json={"arms": ARMS}) == 401
         for _ in range(7):
             assert status("guess", "POST", "home/decide", json={"arms": ARMS}) == 401
