@@ -138,3 +138,20 @@ def likelihood_interval(w, r, most, said=None, expected=None):
     inside = min(np.linspace(0.05, 0.95, 19), key=over)
     # At 0 and 1 themselves the ratio has no largest value, and the minimiser diverges.
     return brentq(over, 0.001, inside, xtol=1e-9), brentq(over, inside, 0.999, xtol=1e-9)
+
+
+def capital(w, p, n, most):
+    """The largest log capital against a mean weight of 1 (docs/math.md#weights), wager by wager and row by row."""
+    shares = [0.95] + [0.5**k for k in range(1, 12)]
+    players = [(0.5 / 12, b, math.inf) for b in shares]
+    for limit in (0.8, 0.95, 1.0):
+        largest = max([most] + [(m - 1) / (1.0 - q) if q < 1.0 else math.inf for q, m in zip(p, n, strict=True)
+                                if q <= limit and m > 1])  # fmt: skip
+        players += [(0.5 / 36, -b / max(largest - 1.0, 1.0), limit) for b in shares]
+    money, best = [share for share, _, _ in players], 1.0
+    for weight, q in zip(w, p, strict=True):
+        for k, (_, bet, limit) in enumerate(players):
+            counted = max(weight, 1.0) if q > limit else weight
+            money[k] *= 1.0 + bet * (counted - 1.0)
+        best = max(best, sum(money))
+    return math.log(best)

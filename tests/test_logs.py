@@ -239,6 +239,58 @@ def learned(path):
 USES = (check_log, learned, lambda path: dw.sums(path, POLICY), lambda path: dw.evaluate(POLICY, path, progress=False))
 
 
+def odd_log(what):
+    """A good log with one thing that no agent writes."""
+    columns = columns_of()
+    columns["state_seq"] = np.cumsum(columns["reward_seq"] > 0) - (columns["reward_seq"] > 0)
+    if what in ("seq", "decision_id"):
+        columns[what] = [columns[what][3], *columns[what][1:]]
+    elif what == "n":
+        columns["n"] = np.where(np.arange(40) == 9, 3, 4)
+        columns["arm"][9], columns["x"][9] = 1, columns["arms"][9, 1]
+    elif what == "x":
+        columns["x"][9] = -columns["x"][9]
+    elif what == "state_seq":
+        columns["state_seq"][9] = columns["reward_seq"][9]
+    elif what == "state_seq, at last":
+        columns["state_seq"][39] = 31
+    return [log_of(**columns)] * 2 if what == "a part twice" else log_of(**columns)
+
+
+# What no agent writes, the uses that can see it, and a word of the sentence.
+SEEN_BY = {
+    "seq": ((0, 1, 2, 3), "one row per decision"), "decision_id": ((0, 3), "one row per decision"),
+    "n": ((0, 3), "as many"), "x": ((0, 3), "another vector"), "state_seq": ((0, 3), "below that of its own reward"),
+    "state_seq, at last": ((0, 3), "the number of the last reward"), "a part twice": ((0, 1, 2, 3), ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", SEEN_BY)
+def test_every_reader_of_logs_refuses_what_no_agent_writes(what):
+    """An agent and sums read no ids, arms or state_seq, so they do not see them."""
+    readers, word = SEEN_BY[what]
+    for place in readers:
+        with refused("log", word):
+            USES[place](odd_log(what))
+    for use in USES:
+        use(odd_log("nothing"))
+
+
+def test_a_part_without_numbers_counts_once():
+    columns = {name: columns_of()[name] for name in ("arms", "arm", "propensity", "reward")}
+    with refused("log", "each part once"):
+        dw.evaluate(POLICY, [log_of(**columns)] * 2, progress=False)
+
+
+def test_ids_of_two_streams_may_be_equal():
+    columns = columns_of()
+    columns["seq"] = (columns["seq"] + 1) // 2
+    columns["decision_id"] = [f"d{one}" for one in columns["seq"]]
+    with refused("log", "one row per decision"):
+        check_log(log_of(**columns))
+    check_log(log_of(**columns, stream=["a", "b"] * 20))
+
+
 def refused_by(use, path):
     try:
         use(path)

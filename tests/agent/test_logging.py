@@ -119,7 +119,7 @@ def test_a_snapshot_and_the_log_since_make_the_agent_that_wrote_both(tmp_path):
 
 def test_a_log_that_cannot_have_been_lived_changes_nothing(tmp_path):
     good = {"x": unit_arms(6, 3, 0), "reward": np.full(6, 0.5), "reward_seq": np.arange(1, 7),
-            "reward_tick": np.arange(1, 7), "born": np.arange(1, 7)}  # fmt: skip
+            "reward_tick": np.arange(1, 7), "born": np.array([1, 1, 1, 1, 5, 6])}  # fmt: skip
     agent = agent_of()
     before = agent.to_bytes()
     for name, row, value, word in (

@@ -72,7 +72,7 @@ def log_of_world(rng, arms, explore, rows, world):
     terms = RowTerms(reward, asked[x, arm] / counted, said[x, arm], (asked * said).sum(axis=1)[x])
     truth = (asked * means).sum(axis=1).mean()
     variance = (asked**2 / logs * squares).sum(axis=1).mean() - truth**2
-    return terms.within((0.0, 1.0), most), truth, variance
+    return terms.within((0.0, 1.0), most, None), truth, variance
 
 
 def cell(arms, explore, rows, logs, worlds, names=("DR", "SNIPS")):

@@ -77,7 +77,7 @@ def test_a_log_that_hardly_plays_the_policy_gets_no_verdict(seed):
 
 
 def test_rewards_that_are_all_nothing_are_not_known_to_be_nothing():
-    terms = RowTerms(np.zeros(500), np.ones(500)).within((0.0, 1.0), 80.0)
+    terms = RowTerms(np.zeros(500), np.ones(500)).within((0.0, 1.0), 80.0, None)
     for one in estimates(terms, terms.names).values():
         assert one.value == 0.0 and one.low == 0.0 and 1e-3 < one.high < 0.05
 

@@ -29,10 +29,11 @@ def rows(count=200, seed=0, late=5, lost=0.1):
     born = np.arange(1, count + 1)
     paid_at = born + rng.integers(0, late + 1, count)
     order = np.argsort(paid_at, kind="stable")
-    reward = np.where(rng.random(count) < lost, np.nan, rng.standard_normal(count))
+    reward = np.where(rng.random(count) < lost, np.nan, rng.standard_normal(count))[order]
     X = rng.standard_normal((count, D))
     X /= 2.0 * np.linalg.norm(X, axis=1, keepdims=True)
-    return {"born": born[order], "x": X[order], "reward": reward[order], "reward_tick": paid_at[order]}
+    paid_at = np.where(np.isnan(reward), 0, paid_at[order])
+    return {"born": born[order], "x": X[order], "reward": reward, "reward_tick": paid_at}
 
 
 def cut(columns, pieces):
@@ -114,7 +115,7 @@ def test_a_part_that_was_reduced_before_is_not_read_again(tmp_path, monkeypatch)
     assert len(list(tmp_path.iterdir())) == 2
     read = []
     fold = module._fold
-    monkeypatch.setattr(module, "_fold", lambda batches, recipe, name: read.append(name) or fold(batches, recipe, name))
+    monkeypatch.setattr(module, "_fold", lambda *args: read.append(args[-1]) or fold(*args))
     again = sums(log, policy, tmp_path)
     assert read == [log.parts[2].digest()]
     whole = sums(log, policy)
@@ -195,7 +196,7 @@ def test_an_executor_reads_no_part_that_was_reduced_before(tmp_path, monkeypatch
     parts_of(tmp_path)
     names = sorted(tmp_path.glob("*.parquet"))
     read, fold = [], module._fold
-    monkeypatch.setattr(module, "_fold", lambda batches, recipe, name: read.append(name) or fold(batches, recipe, name))
+    monkeypatch.setattr(module, "_fold", lambda *args: read.append(args[-1]) or fold(*args))
     with ThreadPoolExecutor(2) as pool:
         sums(names[:2], policy, tmp_path / "kept", executor=pool)
         whole = sums(tmp_path, policy, tmp_path / "kept", executor=pool)

@@ -21,6 +21,7 @@ from driftwise.ledger import LESSONS, Verdict
 from driftwise.policies.arms import NORM_SLACK, ArmSet
 from driftwise.policies.own import Lent
 from driftwise.policies.vetting import LATEST
+from driftwise.tables.check import Checker
 from driftwise.tables.logs import Log, read_log
 from driftwise.tables.schema import UNLEARNED, Batch, Ints
 
@@ -45,7 +46,6 @@ class _Progress:
     tick: int
     zero: int | None  # the tick from which the state counts; None before the first lesson
     number: int  # of the last lesson learned
-    seen: int = 0  # of the last lesson read
     seq: int = 0
     verdicts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(LESSONS, 0))
     closed: list[tuple[str, str, float]] = field(default_factory=list)
@@ -70,9 +70,12 @@ def learn_log(parts: AgentParts, source: Any, gaps: bool, progress: bool | None)
         # Counting the rows of JSON lines reads the file once more, so it is done only if a bar was asked for.
         total = 0 if progress is False else log.rows
         with bar("rows", total, progress, least=_SHORT) as tick:
+            checker = Checker(log)
             for batch in log.batches(_columns(parts, log)):
+                checker.check(batch)
                 _batch(parts, batch, at, gaps)
                 tick(batch.rows)
+            checker.end()
         lineage = parts.lineage.copy()
         if policy.adds_up:  # other policies cannot be merged and need no lineage
             lineage.learned([part.digest() for part in log.parts], [part.origin for part in log.parts])
@@ -87,7 +90,7 @@ def learn_log(parts: AgentParts, source: Any, gaps: bool, progress: bool | None)
 
 def _columns(parts: AgentParts, log: Log) -> list[str]:
     """The columns to read. Ids are read only if decisions are open."""
-    more = ["seq", "verdict"]
+    more = ["seq", "stream", "verdict"]
     if parts.book.open:
         log.require(["decision_id"], "because decisions are open that it may close")
         more.append("decision_id")
@@ -101,7 +104,7 @@ def _batch(parts: AgentParts, batch: Batch, at: _Progress, gaps: bool) -> None:
     reward, number, tick, born = batch.reward, batch.reward_seq, batch.reward_tick, batch.born
     assert reward is not None and number is not None and tick is not None and born is not None
     lessons = np.flatnonzero(~np.isnan(reward))
-    _check_order(batch, lessons, number[lessons], at, gaps)
+    _check_gaps(batch, lessons, number[lessons], at, gaps)
     fresh = lessons[number[lessons] > at.number]
     _quiet(parts, batch, np.flatnonzero(np.isnan(reward)), at)
     if parts.alone:
@@ -135,16 +138,8 @@ def _count(batch: Batch, rows: Ints, at: _Progress) -> None:
         at.closed += [(batch.decision_id[row], kinds[row], float(batch.reward[row])) for row in rows.tolist()]
 
 
-def _check_order(batch: Batch, lessons: Ints, numbers: Ints, at: _Progress, gaps: bool) -> None:
-    """Check that rewards are numbered in order and continue those of the agent."""
-    if not lessons.size:
-        return
-    falls = numbers <= np.concatenate([[at.seen], numbers[:-1]])
-    if falls.any():
-        row = int(np.argmax(falls))
-        wanted, way_out = "numbers that rise from row to row", "sort the log by reward_seq"
-        raise batch.bad(int(lessons[row]), "reward_seq", int(numbers[row]), wanted, way_out)
-    at.seen = int(numbers[-1])
+def _check_gaps(batch: Batch, lessons: Ints, numbers: Ints, at: _Progress, gaps: bool) -> None:
+    """Check that rewards continue those of the agent."""
     ahead = numbers[numbers > at.number]
     if gaps or not ahead.size:
         return

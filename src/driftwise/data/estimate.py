@@ -59,7 +59,7 @@ class RowTerms:
     """The terms of each row: its reward, its weight w, and, if there is a model, q̂ of the logged arm and Σ_a π(a)
     q̂(a).
 
-    `range` is the range of rewards, `most` the largest possible weight.
+    `range` is the range of rewards, `most` the largest possible weight. `misfit` says why the weights tell nothing.
     """
 
     reward: Floats
@@ -68,6 +68,7 @@ class RowTerms:
     expected: Floats | None = None
     range: tuple[float, float] = (0.0, 1.0)
     most: float = math.inf
+    misfit: str | None = None
 
     def __len__(self) -> int:
         return len(self.reward)
@@ -75,12 +76,12 @@ class RowTerms:
     def cut(self, rows: slice) -> RowTerms:
         """The terms of a range of rows."""
         said, expected = (None if one is None else one[rows] for one in (self.logged, self.expected))
-        return RowTerms(self.reward[rows], self.weight[rows], said, expected, self.range, self.most)
+        return RowTerms(self.reward[rows], self.weight[rows], said, expected, self.range, self.most, self.misfit)
 
-    def within(self, range: tuple[float, float], most: float) -> RowTerms:
+    def within(self, range: tuple[float, float], most: float, misfit: str | None) -> RowTerms:
         """The same terms with known bounds of rewards and weights."""
         most = max(most, float(self.weight.max()))
-        return RowTerms(self.reward, self.weight, self.logged, self.expected, range, most)
+        return dataclasses.replace(self, range=range, most=most, misfit=misfit)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -132,7 +133,9 @@ def estimates(
             base, other = ratio(terms.reward, np.ones(len(terms)), g)
             value, influence = value - base, influence - other
         with_model = name == "DR"
-        if with_model not in ends:
+        if terms.misfit is not None:
+            ends[with_model] = (-1.0 if minus_logged else 0.0, 1.0)
+        elif with_model not in ends:
             ends[with_model] = likelihood_interval(sample_of(terms, g, with_model), minus_logged)
         near, far = (start + span * one for one in ends[with_model])
         value = min(max(value, near), far)
@@ -148,6 +151,8 @@ def _reason(terms: RowTerms, discounts: Floats, share: float) -> str | None:
     """The reason if the log has too little information; None if it has enough."""
     if not (terms.weight * discounts).any():
         return "no logged row plays what the policy would play"
+    if terms.misfit is not None:
+        return terms.misfit
     if share >= _OPEN:
         few = f"{terms.effective(discounts):.0f} effective rows"
         return f"{few} leave {min(share, 1.0):.0%} of what is possible open"
@@ -177,6 +182,10 @@ def matched(terms: RowTerms, discounts: Floats | None = None, minus_logged: bool
     """The mean reward of the rows that a policy matched, which have weight 1; or its difference to the mean of the
     logged rewards, with an interval made from those of the two means (Donner, Zou 2012)."""
     found = _plain(terms, terms.weight if discounts is None else discounts * terms.weight)
+    if terms.misfit is not None and found.reason is None:
+        low, high = terms.range
+        least, largest = (low - high, high - low) if minus_logged else (low, high)
+        return Estimate(math.nan, math.nan, len(terms), found.effective, least, largest, terms.misfit)
     if not minus_logged or found.reason is not None:
         return found
     base = logged(terms, discounts)

@@ -22,6 +22,7 @@ from driftwise.agent.drift import Drift
 from driftwise.data.estimate import Estimate, RowTerms, estimates, logged, matched
 from driftwise.data.ledger import Ledger
 from driftwise.data.walk import ArmSource, Model, Player, model_of, replay, weigh_rows
+from driftwise.data.weights import Weights
 from driftwise.errors import BadInput
 from driftwise.kernels.point import Floats, Ints
 from driftwise.policies.answers import MOST_REWARD
@@ -162,10 +163,14 @@ def evaluate(
         if method == "replay":
             book.check_uniform()
             arms, terms = replay(player, rows, tick)
+            p, n = book.propensity[book.in_time], book.n[book.in_time]
+            terms = terms.within(given, 1.0, Weights(terms.weight / p, p, n, float(n.max())).misfit())
         else:
             arms, terms = weigh_rows(player, rows, model_of(player, rows, model, ridge), given, tick)
+            order = book.in_time[book.counts[book.in_time]]
+            wrong = Weights(terms.weight, book.propensity[order], book.n[order], book.most()).misfit()
+            terms = terms.within(given, book.most(), wrong)
     shown = called(policy) if name is None else str(name)
-    terms = terms.within(given, book.most() if method == "weights" else 1.0)
     return _judged(shown, method, terms, arms, blocks, half_life, book, player.report(), player.drift(given))
 
 

@@ -14,10 +14,12 @@ from typing import Any
 
 import numpy as np
 
+from driftwise.data.parts import once
 from driftwise.errors import BadInput
 from driftwise.kernels.point import Floats, Ints
 from driftwise.policies.answers import MOST_REWARD
 from driftwise.policies.sampling import TRIES
+from driftwise.tables.check import Checker
 from driftwise.tables.logs import Log
 from driftwise.tables.schema import Batch
 
@@ -25,6 +27,7 @@ HOW = "log with dw.Agent(…, epsilon=0.05) and agent.log_to(path, arms=True)"
 _NEEDED = ("arm", "reward", "propensity")
 _MAY_HAVE = (
     "seq", "born", "upon", "state_seq", "reward_tick", "reward_seq", "at", "reward_at", "n", "cohort", "draws",
+    "decision_id", "stream", "verdict", "measure",
 )  # fmt: skip
 # The largest relative difference between a propensity and 1/n on a log that explored uniformly.
 _UNIFORM = 1e-6
@@ -116,7 +119,9 @@ def read_events(log: Log) -> Ledger:
     if "n" not in names:
         names.append("arms" if "arms" in log.columns else "candidates")
     blind = "stream" in log.columns and "score" in log.columns and "cohort" not in log.columns
-    found = [_numbers(batch, number) for batch, number in _numbered(log, [*names, *(("stream", "score") * blind)])]
+    if "seq" not in log.columns:
+        once(log, [part.digest() for part in log.parts])
+    found = [_numbers(batch, number) for batch, number in _numbered(log, [*names, *(("score",) * blind)])]
     every = {name: np.concatenate([one.pop(name) for one in found]) for name in list(found[0])} if found else {}
     if not found or every["paying"].sum() < 2:
         rows = int(every["paying"].sum()) if found else 0
@@ -125,11 +130,13 @@ def read_events(log: Log) -> Ledger:
 
 
 def _numbered(log: Log, names: list[str]) -> Iterator[tuple[Batch, int]]:
-    """Batches with the number of their first row among all rows of the log."""
-    number = 0
+    """Batches with the number of their first row among all rows of the log. They are checked after each is used."""
+    number, checker = 0, Checker(log, ordered=False)
     for batch in log.batches(names):
         yield batch, number
+        checker.check(batch)
         number += batch.rows
+    checker.end()
 
 
 def _numbers(batch: Batch, number: int) -> dict[str, Any]:

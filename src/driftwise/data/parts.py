@@ -15,6 +15,7 @@ from driftwise._internal.files import keep_durably
 from driftwise.data.sums import ANEW, Sums
 from driftwise.errors import BadInput
 from driftwise.policies.linear import LinearUCB
+from driftwise.tables.check import Checker
 from driftwise.tables.logs import Log, Part
 from driftwise.tables.schema import Batch
 
@@ -95,11 +96,11 @@ def once(log: Log, names: Sequence[str]) -> None:
 def reduced(part: Part, name: str, recipe: Recipe) -> tuple[Sums, int]:
     """The sums of a part, and the number of rows that were too old to be read."""
     groups, left_out, count = _recent(part, recipe.span)
-    found = _fold(groups, recipe, name)
+    found = _fold(groups, Checker(part, ordered=False), recipe, name)
     return replace(found, n=found.n + count), left_out
 
 
-def _fold(batches: Iterator[Batch], recipe: Recipe, name: str) -> Sums:
+def _fold(batches: Iterator[Batch], checker: Checker, recipe: Recipe, name: str) -> Sums:
     """Learn batch by batch, each at the tick of its own last reward."""
     log_gamma, found = math.log1p(-recipe.forget), None
     for batch in batches:
@@ -107,6 +108,7 @@ def _fold(batches: Iterator[Batch], recipe: Recipe, name: str) -> Sums:
         assert born is not None and X is not None and reward is not None and paid_at is not None
         lessons = ~np.isnan(reward)
         _check_rows(batch, lessons, recipe)
+        checker.check(batch)
         if not lessons.all():
             born, X, reward, paid_at = born[lessons], X[lessons], reward[lessons], paid_at[lessons]
         if not len(reward):
@@ -120,6 +122,7 @@ def _fold(batches: Iterator[Batch], recipe: Recipe, name: str) -> Sums:
         twin = scaled.T @ scaled if recipe.twin else np.zeros_like(G)
         one = Sums(recipe.forget, tick, G, twin, b, float(w.sum()), float(w @ w), len(w), frozenset())
         found = one if found is None else found + one
+    checker.end()
     return replace(found or recipe.nothing(), parts=frozenset([name]))
 
 
@@ -145,11 +148,12 @@ def _check_rows(batch: Batch, lessons: Any, recipe: Recipe) -> None:
 
 def _recent(part: Part, span: float) -> tuple[Iterator[Batch], int, int]:
     """The batches of a part without row groups that are too old; the rows left out, and the rewards among them."""
+    columns = [*COLUMNS, *(name for name in ("seq", "stream") if name in part.columns)]
     groups = part.row_groups() if math.isfinite(span) else None
     last = max((one.paid for one in groups or ()), default=0)
     old = [number for number, one in enumerate(groups or ()) if last - one.born > span]
     if groups is None or not old:
-        return part.batches(COLUMNS), 0, 0
+        return part.batches(columns), 0, 0
     kept = [number for number in range(len(groups)) if number not in set(old)]
     left_out = [groups[number] for number in old]
-    return part.only(kept).batches(COLUMNS), sum(one.rows for one in left_out), sum(one.rewards for one in left_out)
+    return part.only(kept).batches(columns), sum(one.rows for one in left_out), sum(one.rewards for one in left_out)

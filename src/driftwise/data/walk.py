@@ -23,6 +23,7 @@ from driftwise.policies.linear import LinearUCB
 from driftwise.policies.memory import Keep
 from driftwise.policies.own import Lent, asked
 from driftwise.policies.questions import Policy
+from driftwise.tables.check import check_rows
 from driftwise.tables.encoder import Encoder
 from driftwise.tables.features import Features
 from driftwise.tables.logs import Log
@@ -44,12 +45,12 @@ class ArmSource:
         self.encoder: Encoder | None = None
         self.vectors: dict[str, Floats] = {}
         self._sets: dict[tuple[str, ...], ArmSet] = {}
-        self.columns = ["arm", "arms"]
+        self.columns: list[str] = [name for name in ("arm", "arms", "n", "x") if name in log.columns]
         if "arms" not in log.columns:
             if "candidates" not in log.columns or (items is None and features is None):
                 wanted = "the column arms, or candidates with items={name: vector}, or with features="
                 raise BadInput("log", f"columns {', '.join(log.columns)}", wanted, HOW)
-            self.columns = ["arm", "candidates"]
+            self.columns = [name for name in ("arm", "candidates", "n") if name in log.columns]
             self._know(items or {}, features)
         self.ledger: Ledger = read_events(log)
 
@@ -68,6 +69,7 @@ class ArmSource:
         wanted, number, place = self.ledger.row, 0, 0
         size = int(self.ledger.n.max()) * (dim or self.log.dim or 1)
         for batch in self.log.batches(self.columns, max(1, min(_ROWS, _AT_ONCE // size))):
+            check_rows(batch)
             while place < len(wanted) and wanted[place] < number + batch.rows:
                 row = int(wanted[place]) - number
                 yield place, Lent(self._arms(batch, row), int(batch.arm[row]))  # type: ignore[index]

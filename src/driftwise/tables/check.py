@@ -1,33 +1,134 @@
-"""Check of a log: every row follows the schema, or an error names row and column."""
+"""Check of a log: every row follows the schema, or an error names row and column.
+
+`check_log`, `learn_log`, `sums`, `evaluate` and `driftwise import` look at their rows with one `Checker`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from driftwise.tables.logs import Log, read_log
+from driftwise.tables.logs import Log, Part, read_log
 from driftwise.tables.schema import COHORTS, COLUMNS, LESSONS, UNLEARNED, VERDICTS, Batch, Ints, bad_row
 
 # A rule that a row breaks: the column that is named, which rows keep it, what was found, and what is wanted.
 _Rule = tuple[str, Any, Any, str]
+# The largest difference between x and the arm that it was, relative to x: numbers of 32 bits may have been written.
+_SAME = 1e-6
+# How far above 1 a probability may be rounded.
+_ROUNDED = 1e-9
+
+
+class _Stretch(NamedTuple):
+    """What identifies the rows of a batch, as one number each: 8 bytes per row are kept."""
+
+    part: str
+    start: int
+    keys: Ints
+
+
+class Checker:
+    """Looks at the rows of a log or a part, batch by batch. A rule is left out where the columns it needs are not read.
+
+    `ordered`: whether rewards must be numbered in the order of rows, as learning needs it.
+    """
+
+    def __init__(self, source: Log | Part, ordered: bool = True) -> None:
+        self._source, self._ordered = source, ordered
+        self._dim: int | None = None
+        self._last = 0  # the largest number of a reward
+        self._newest: tuple[int, str, int] | None = None  # the largest state_seq, and its row
+        self._seen: dict[str, list[_Stretch]] = {"seq": [], "decision_id": []}
+
+    def check(self, batch: Batch) -> None:
+        """Raise BadInput about the first row that breaks a rule."""
+        if batch.x is not None and batch.rows:
+            self._dim = self._dim or batch.x.shape[1]
+        check_rows(batch, self._dim)
+        self._check_order(batch)
+        for name, found in self._seen.items():
+            values = getattr(batch, name)
+            if values is not None:
+                found.append(_Stretch(batch.part, batch.start, _keys(values, batch.stream)))
+        if batch.state_seq is not None and batch.rows:
+            row = int(batch.state_seq.argmax())
+            if self._newest is None or batch.state_seq[row] > self._newest[0]:
+                self._newest = int(batch.state_seq[row]), batch.part, batch.start + row
+
+    def end(self) -> None:
+        """Raise BadInput if a decision has two rows, or knew a reward that never came."""
+        for name, found in self._seen.items():
+            self._check_once(name, found)
+        if self._last and self._newest is not None and self._newest[0] > self._last:
+            seq, part, row = self._newest
+            raise bad_row(part, row, "state_seq", seq, f"at most {self._last}, the number of the last reward")
+
+    def _check_order(self, batch: Batch) -> None:
+        if batch.reward is None or batch.reward_seq is None:
+            return
+        rows = np.flatnonzero(~np.isnan(batch.reward))
+        found = batch.reward_seq[rows]
+        falls = np.diff(found, prepend=self._last) <= 0
+        if self._ordered and falls.any():
+            place = int(np.argmax(falls))
+            wanted = "numbers that rise from row to row"
+            raise batch.bad(int(rows[place]), "reward_seq", int(found[place]), wanted, "sort the log by reward_seq")
+        self._last = int(found.max(initial=self._last))
+
+    def _check_once(self, name: str, stretches: list[_Stretch]) -> None:
+        """Equal keys are equal decisions only if the rows say so."""
+        if not stretches:
+            return
+        every = np.concatenate([one.keys for one in stretches])
+        order = np.argsort(every, kind="stable")
+        starts = np.cumsum([0, *(len(one.keys) for one in stretches)])
+        for at in np.flatnonzero(np.diff(every[order]) == 0).tolist():
+            first, second = int(order[at]), int(order[at + 1])
+            value, other = (self._named(name, place) for place in (first, second))
+            if value == other:
+                one = int(np.searchsorted(starts, second, side="right")) - 1
+                row = stretches[one].start + second - int(starts[one])
+                wanted, way_out = "one row per decision", "leave out the second row"
+                raise bad_row(stretches[one].part, row, name, value[0], wanted, way_out)
+
+    def _named(self, name: str, place: int) -> tuple[Any, str | None]:
+        """The value in a row of all rows, and the stream of the row."""
+        columns = [one for one in (name, "stream") if one in self._source.columns]
+        for batch in self._source.batches(columns):
+            if place < batch.rows:
+                value, stream = getattr(batch, name)[place], None if batch.stream is None else batch.stream[place]
+                return value.item() if isinstance(value, np.generic) else value, stream
+            place -= batch.rows
+        raise AssertionError("a row that was read before")
 
 
 def check_log(source: Any) -> Log:
     """Read a log from end to end. Returns the log if every row follows the schema."""
     log = read_log(source)
-    dim, last = log.dim, 0
-    numbers: dict[str | None, list[tuple[str, int, Ints]]] = {}
+    checker = Checker(log)
     for batch in log.batches(COLUMNS):
-        for column, good, found, wanted in _rules(batch, dim):
-            if not np.all(good):
-                row = int(np.argmin(good))
-                raise batch.bad(row, column, _at(found, row), wanted)
-        last = _check_order(batch, last)
-        _gather(batch, numbers)
-    _check_numbers(numbers)
+        checker.check(batch)
+    checker.end()
     return log
+
+
+def check_rows(batch: Batch, dim: int | None = None) -> None:
+    """The rules for a single row, over a batch. `dim` is the length of the vectors before it."""
+    for column, good, found, wanted in _rules(batch, dim):
+        if not np.all(good):
+            row = int(np.argmin(good))
+            raise batch.bad(row, column, _at(found, row), wanted)
+
+
+def _keys(values: Any, streams: Any) -> Ints:
+    """One number for the number or the id of each row within its stream."""
+    if streams is None and isinstance(values, np.ndarray):
+        return values
+    plain = values.tolist() if isinstance(values, np.ndarray) else values
+    pairs = zip(plain, [None] * len(plain) if streams is None else streams, strict=True)
+    return np.fromiter(map(hash, pairs), dtype=np.int64, count=len(plain))
 
 
 def _at(found: Any, row: int) -> Any:
@@ -37,7 +138,7 @@ def _at(found: Any, row: int) -> Any:
 
 def _rules(batch: Batch, dim: int | None) -> Iterator[_Rule]:
     """The rules for a single row."""
-    if batch.x is not None:
+    if batch.x is not None and dim is not None:
         width = np.full(batch.rows, batch.x.shape[1])
         yield "x", width == dim, width, f"{dim} numbers, as in the rows before it"
     for name, least in (("seq", 1), ("n", 1), ("born", -(2**53))):  # below 0: decided before the beginning of the log
@@ -52,7 +153,7 @@ def _rules(batch: Batch, dim: int | None) -> Iterator[_Rule]:
         dense = np.zeros(batch.rows, dtype=bool)
         if batch.measure is not None:
             dense = np.array([one is not None for one in batch.measure])
-        good = np.isnan(p) | ((p > 0.0) & ((p <= 1.0) | dense))
+        good = np.isnan(p) | ((p > 0.0) & ((p <= 1.0 + _ROUNDED) | dense))
         yield "propensity", good, p, "a probability above 0 and at most 1, a density with a measure, or nothing"
     if batch.verdict is not None:
         known = np.array([one in VERDICTS for one in batch.verdict])
@@ -84,6 +185,23 @@ def _choices(batch: Batch) -> Iterator[_Rule]:
     if batch.n is not None and batch.costs is not None:
         many = np.array([-1 if one is None else len(one) for one in batch.costs])
         yield "costs", (many < 0) | (many == batch.n), many, "as many costs as n says, or nothing"
+    if batch.x is not None and batch.arms is not None and batch.arm is not None:
+        yield "x", _is_arm(batch), ["another vector"] * batch.rows, "the vector of its arm, as arms has it"
+
+
+def _is_arm(batch: Batch) -> Any:
+    """Whether x is arms[arm], where there are arms."""
+    x, arms, arm = batch.x, batch.arms, batch.arm
+    assert x is not None and arms is not None and arm is not None
+    good = np.ones(batch.rows, dtype=bool)
+    rows = np.flatnonzero((arm >= 0) & (arm < np.diff(arms.offsets)))
+    if rows.size and arms.values.shape[1] != x.shape[1]:
+        good[rows] = False
+    elif rows.size:
+        played = arms.values[arms.offsets[rows] + arm[rows]]
+        longest = np.abs(x[rows]).max(axis=1, initial=0.0)
+        good[rows] = np.abs(played - x[rows]).max(axis=1, initial=0.0) <= _SAME * longest
+    return good
 
 
 def _lessons(batch: Batch) -> Iterator[_Rule]:
@@ -103,49 +221,9 @@ def _lessons(batch: Batch) -> Iterator[_Rule]:
         if values is not None:
             good = np.where(there, values >= least, values == 0)
             yield name, good, values, f"a whole number of at least {least} where there is a reward, nothing else"
+    if batch.state_seq is not None and batch.reward_seq is not None:
+        good = ~there | (batch.state_seq < batch.reward_seq)
+        yield "state_seq", good, batch.state_seq, "a number below that of its own reward"
     if batch.born is not None and batch.reward_tick is not None:
         wanted = "a tick that is not after its reward's"
         yield "born", ~there | (batch.born <= batch.reward_tick), batch.born, wanted
-
-
-def _check_order(batch: Batch, last: int) -> int:
-    """Check that rewards are numbered in the order of rows."""
-    if batch.reward is None or batch.reward_seq is None:
-        return last
-    rows = np.flatnonzero(~np.isnan(batch.reward))
-    found = batch.reward_seq[rows]
-    steps = np.diff(found, prepend=last)
-    if (steps <= 0).any():
-        place = int(np.argmax(steps <= 0))
-        wanted = "numbers that rise from row to row"
-        raise batch.bad(int(rows[place]), "reward_seq", int(found[place]), wanted, "sort the log by reward_seq")
-    return int(found[-1]) if found.size else last
-
-
-def _gather(batch: Batch, numbers: dict[str | None, list[tuple[str, int, Ints]]]) -> None:
-    """Collect the numbers of decisions by stream; 8 bytes per row are kept."""
-    if batch.seq is None:
-        return
-    streams = None if batch.stream is None else np.asarray(batch.stream, dtype=object)
-    names = {None} if streams is None else set(streams.tolist())
-    for name in names:
-        if streams is None or len(names) == 1:
-            numbers.setdefault(name, []).append((batch.part, batch.start, batch.seq))
-        else:
-            for row in np.flatnonzero(streams == name).tolist():
-                numbers.setdefault(name, []).append((batch.part, batch.start + row, batch.seq[row : row + 1]))
-
-
-def _check_numbers(numbers: dict[str | None, list[tuple[str, int, Ints]]]) -> None:
-    """Check that each decision of a stream has one row."""
-    for found in numbers.values():
-        every = np.concatenate([values for _, _, values in found])
-        order = np.argsort(every, kind="stable")
-        twice = np.flatnonzero(np.diff(every[order]) == 0)
-        if twice.size:
-            place = int(order[twice[0] + 1])
-            starts = np.cumsum([0, *(len(values) for _, _, values in found)])
-            stretch = int(np.searchsorted(starts, place, side="right")) - 1
-            part, start, _ = found[stretch]
-            row = start + place - int(starts[stretch])
-            raise bad_row(part, row, "seq", int(every[place]), "one row per decision", "leave out the second row")
