@@ -260,8 +260,8 @@ def odd_log(what):
 # What no agent writes, the uses that can see it, and a word of the sentence.
 SEEN_BY = {
     "seq": ((0, 1, 2, 3), "one row per decision"), "decision_id": ((0, 3), "one row per decision"),
-    "n": ((0, 3), "as many"), "x": ((0, 3), "another vector"), "state_seq": ((0, 3), "below that of its own reward"),
-    "state_seq, at last": ((0, 3), "the number of the last reward"), "a part twice": ((0, 1, 2, 3), ""),
+    "n": ((0, 3), "as many"), "x": ((0, 3), "another vector"), "state_seq": ((0, 3), "the number of its own"),
+    "state_seq, at last": ((0, 3), "the learned rewards so far"), "a part twice": ((0, 1, 2, 3), ""),
 }  # fmt: skip
 
 

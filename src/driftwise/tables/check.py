@@ -52,10 +52,7 @@ class Checker:
             values = getattr(batch, name)
             if values is not None:
                 found.append(_Stretch(batch.part, batch.start, _keys(values, batch.stream)))
-        if batch.state_seq is not None and batch.rows:
-            row = int(batch.state_seq.argmax())
-            if self._newest is None or batch.state_seq[row] > self._newest[0]:
-                self._newest = int(batch.state_seq[row]), batch.part, batch.start + row
+        self._check_known(batch)
 
     def end(self) -> None:
         """Raise BadInput if a decision has two rows, or knew a reward that never came."""
@@ -63,7 +60,7 @@ class Checker:
             self._check_once(name, found)
         if self._last and self._newest is not None and self._newest[0] > self._last:
             seq, part, row = self._newest
-            raise bad_row(part, row, "state_seq", seq, f"at most {self._last}, the number of the last reward")
+            raise bad_row(part, row, "state_seq", seq, f"the learned rewards so far, at most {self._last}")
 
     def _check_order(self, batch: Batch) -> None:
         if batch.reward is None or batch.reward_seq is None:
@@ -76,6 +73,21 @@ class Checker:
             wanted = "numbers that rise from row to row"
             raise batch.bad(int(rows[place]), "reward_seq", int(found[place]), wanted, "sort the log by reward_seq")
         self._last = int(found.max(initial=self._last))
+
+    def _check_known(self, batch: Batch) -> None:
+        """A choice knew rewards before its own only."""
+        known, numbers = batch.state_seq, batch.reward_seq
+        if known is None or not batch.rows:
+            return
+        if numbers is not None and batch.reward is not None:
+            future = ~np.isnan(batch.reward) & (known >= numbers)
+            if future.any():
+                row = int(np.argmax(future))
+                wanted = f"the learned rewards so far, fewer than {numbers[row]}, the number of its own"
+                raise batch.bad(row, "state_seq", int(known[row]), wanted)
+        row = int(known.argmax())
+        if self._newest is None or known[row] > self._newest[0]:
+            self._newest = int(known[row]), batch.part, batch.start + row
 
     def _check_once(self, name: str, stretches: list[_Stretch]) -> None:
         """Equal keys are equal decisions only if the rows say so."""
@@ -186,7 +198,7 @@ def _choices(batch: Batch) -> Iterator[_Rule]:
         many = np.array([-1 if one is None else len(one) for one in batch.costs])
         yield "costs", (many < 0) | (many == batch.n), many, "as many costs as n says, or nothing"
     if batch.x is not None and batch.arms is not None and batch.arm is not None:
-        yield "x", _is_arm(batch), ["another vector"] * batch.rows, "the vector of its arm, as arms has it"
+        yield "x", _is_arm(batch), ["another vector"] * batch.rows, "the vector of the arm, as arms has it"
 
 
 def _is_arm(batch: Batch) -> Any:
@@ -221,9 +233,6 @@ def _lessons(batch: Batch) -> Iterator[_Rule]:
         if values is not None:
             good = np.where(there, values >= least, values == 0)
             yield name, good, values, f"a whole number of at least {least} where there is a reward, nothing else"
-    if batch.state_seq is not None and batch.reward_seq is not None:
-        good = ~there | (batch.state_seq < batch.reward_seq)
-        yield "state_seq", good, batch.state_seq, "a number below that of its own reward"
     if batch.born is not None and batch.reward_tick is not None:
         wanted = "a tick that is not after its reward's"
         yield "born", ~there | (batch.born <= batch.reward_tick), batch.born, wanted
