@@ -23,7 +23,7 @@ from driftwise.policies.linear import LinearUCB
 from driftwise.policies.memory import Keep
 from driftwise.policies.own import Lent, asked
 from driftwise.policies.questions import Policy
-from driftwise.tables.check import check_rows
+from driftwise.tables.check import check_batch
 from driftwise.tables.encoder import Encoder
 from driftwise.tables.features import Features
 from driftwise.tables.logs import Log
@@ -69,7 +69,7 @@ class ArmSource:
         wanted, number, place = self.ledger.row, 0, 0
         size = int(self.ledger.n.max()) * (dim or self.log.dim or 1)
         for batch in self.log.batches(self.columns, max(1, min(_ROWS, _AT_ONCE // size))):
-            check_rows(batch)
+            check_batch(batch)
             while place < len(wanted) and wanted[place] < number + batch.rows:
                 row = int(wanted[place]) - number
                 yield place, Lent(self._arms(batch, row), int(batch.arm[row]))  # type: ignore[index]

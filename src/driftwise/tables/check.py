@@ -46,7 +46,7 @@ class Checker:
         """Raise BadInput about the first row that breaks a rule."""
         if batch.x is not None and batch.rows:
             self._dim = self._dim or batch.x.shape[1]
-        check_rows(batch, self._dim)
+        check_batch(batch, self._dim)
         self._check_order(batch)
         for name, found in self._seen.items():
             values = getattr(batch, name)
@@ -126,7 +126,7 @@ def check_log(source: Any) -> Log:
     return log
 
 
-def check_rows(batch: Batch, dim: int | None = None) -> None:
+def check_batch(batch: Batch, dim: int | None = None) -> None:
     """The rules for a single row, over a batch. `dim` is the length of the vectors before it."""
     for column, good, found, wanted in _rules(batch, dim):
         if not np.all(good):
