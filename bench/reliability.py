@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import functools
-import importlib.util
 import json
 import os
 import subprocess
@@ -31,19 +30,11 @@ ROOT = Path(__file__).resolve().parent.parent
 KEPT = ROOT / "build" / "reliability.json"
 sys.path.insert(0, str(ROOT / "tests"))
 
+import faults  # noqa: E402
+import replicas  # noqa: E402
+from service import noop as load  # noqa: E402
 from service.loading import Clients, Server, wrong  # noqa: E402
 
-
-def _beside(name: str, path: str) -> Any:
-    spec = importlib.util.spec_from_file_location(name, ROOT / "bench" / path)
-    assert spec is not None and spec.loader is not None
-    found = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(found)
-    return found
-
-
-load, faults = _beside("load", "service.py"), _beside("faults", "faults.py")
-replicas = _beside("replicas", "replicas.py")
 Told = tuple[str, bool]
 
 

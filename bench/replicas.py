@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import random
 import socket
 import statistics
@@ -22,6 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 
 from service import loading  # noqa: E402
+from service import noop as load  # noqa: E402
 from service.loading import Clients, wrong  # noqa: E402
 from service.nursery import Nursery  # noqa: E402
 from service.server import Server as Postgres  # noqa: E402
@@ -29,14 +29,6 @@ from service.server import missing  # noqa: E402
 
 Told = tuple[str, bool]
 CLIENTS, SECONDS = 32, 3.0
-
-
-def _load() -> Any:
-    spec = importlib.util.spec_from_file_location("load", ROOT / "bench" / "service.py")
-    assert spec is not None and spec.loader is not None
-    found = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(found)
-    return found
 
 
 class Replica:
@@ -70,7 +62,7 @@ def l9(share: float) -> Told:
     """The same clients on one server with SQLite, and on two replicas, in interleaved pairs."""
     if missing():
         return missing(), False
-    load, postgres = _load(), Postgres(sync=True)
+    postgres = Postgres(sync=True)
     made, url = load.bodies(), postgres.database()
     body = {"policy": {"name": "OFUL", "dim": load.DIM, "horizon": 100_000}, "rewards": [0, 1], "half_life": 1000}
 

@@ -14,7 +14,8 @@ from typer.testing import CliRunner
 from driftwise.cli import app
 from driftwise.lab.bench import rivals, rounds
 
-AGAINST = Path(__file__).resolve().parents[1] / "bench" / "against.py"
+BENCH = Path(__file__).resolve().parents[1] / "bench"
+AGAINST = BENCH / "against.py"
 SMALL = {"horizon": 60, "repeats": 3, "sizes": ((2, 8),), "names": ["LB-WeightUCB", "OFUL"]}
 
 
@@ -70,3 +71,15 @@ def test_a_revision_is_measured_in_turns_and_a_slower_one_ends_with_1(words, mar
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
     assert done.returncode == code, done.stderr
     assert all(name in done.stdout for name in seen) and ("SLOWER" in done.stdout) == bool(code)
+
+
+def test_every_program_of_bench_finds_what_it_imports():
+    """Each in a process of its own, as a user starts it: a file that another one reads may have gone."""
+    load = "import runpy, sys; sys.path.insert(0, sys.argv[2]); runpy.run_path(sys.argv[1], run_name='loaded')"
+    begun = {
+        path.name: subprocess.Popen([sys.executable, "-c", load, path, BENCH],
+                                    stderr=subprocess.PIPE, text=True)
+        for path in sorted(BENCH.glob("*.py"))
+    }  # fmt: skip
+    failed = {name: told for name, one in begun.items() if (told := one.communicate()[1]) and one.returncode}
+    assert len(begun) > 15 and not failed

@@ -99,7 +99,7 @@ def _draw(found: PlayedSet, folder: Path, name: str, fill: Callable[[PlayedSet, 
     """Panels side by side, and one below the other for narrow screens and in the PNG, which pages show at any width."""
     with picture(folder / "figures" / f"{name}.svg", (9.0, 3.2), columns=panels) as axes:
         fill(found, axes[0])
-    for ending, width in (("-narrow.svg", 4.0), (".png", 6.5)):
+    for ending, width in (("-narrow.svg", 4.0), (".png", 5.0)):
         with picture(folder / "figures" / f"{name}{ending}", (width, 2.6 * panels), rows=panels) as axes:
             fill(found, axes[:, 0])
 
