@@ -34,26 +34,25 @@ class Chooser:
         count = arms.count
         draw = None if policy.deterministic else seq
         explored = epsilon > 0.0 and uniform(*self.key, seq, 0, 0) < epsilon
+        shares: Floats | None = None
         if costs is None:
             best = policy.choose(state, arms, draw)
             if epsilon == 0.0 and draw is None:
                 return best, 1.0, 0, False
-            if not explored:
-                share, draws = (1.0, 0) if draw is None else self._share(state, arms, best.arm, draw)
-                return best, epsilon / count + (1.0 - epsilon) * share, draws, False
-        scores = policy.scores(state, arms, draw)
-        totals = scores.score if costs is None else scores.score - costs
-        arm = top = best.arm if costs is None else int(totals.argmax())
-        if explored:
-            arm = int(arms.draw(*self.key, seq).number or 0)
-        # A decision with costs is no audit: its best arm is played.
-        if draw is None or costs is not None:
-            share, draws = float(arm == top), 0
+        else:
+            best, shares = policy.priced(state, arms, costs, draw)
+        arm = int(arms.draw(*self.key, seq).number or 0) if explored else best.arm
+        if shares is not None or draw is None:
+            share, draws = float(arm == best.arm if shares is None else shares[arm]), 0
         else:
             share, draws = self._share(state, arms, arm, draw)
-        found = Choice(arm, float(totals[arm]), float(scores.mean[arm]), float(scores.bonus[arm]))
-        if found.bonus < 0.0 and draw is None:  # a bank for clicks gives arms that no memory proposes no bonus
-            found = Choice(arm, found.mean, found.mean, 0.0)
+        found = best
+        if explored:
+            scores = policy.scores(state, arms, draw)
+            mean, bonus = float(scores.mean[arm]), float(scores.bonus[arm])
+            if bonus < 0.0 and draw is None:  # a bank for clicks gives arms that no memory proposes no bonus
+                bonus = 0.0
+            found = Choice(arm, mean + bonus - (0.0 if costs is None else float(costs[arm])), mean, bonus)
         return found, epsilon / count + (1.0 - epsilon) * share, draws, explored
 
     def _from_set(self, state: Any, region: ActionSet, seq: int) -> Picked:

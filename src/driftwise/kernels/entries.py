@@ -155,7 +155,7 @@ LIST: dict[str, Live] = {
     "score_adaptive_linear_": Live(score_adaptive_linear_, _SCORE, guard_of("score", "adaptive_linear")),
     "score_glm_": Live(score_glm_, _SCORE, guard_of("score", "glm")),
     "score_belief_": Live(score_belief_, _SCORE, guard_of("score", "belief")),
-    "audit_belief_": Live(audit_belief_, f"int64({_STATE}, {_X}, int64)", guard_of("look", "belief")),
+    "audit_belief_": Live(audit_belief_, f"int64({_STATE}, {_X}, int64, {_V})", guard_of("look", "belief")),
     "sample_linear_": Live(sample_linear_, _SAMPLE, guard_of("sample", "sampled_linear")),
     "sample_glm_": Live(sample_glm_, _SAMPLE, guard_of("sample", "sampled_glm")),
     # Lessons.

@@ -242,9 +242,9 @@ def _tiled(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floa
 
 
 def _look(
-    flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats, purpose: int
+    flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats, purpose: int, costs: Floats
 ) -> bool:
-    good = stands(flags, table, floats, ints) and takes(flags, X)
+    good = stands(flags, table, floats, ints) and takes(flags, X) and (costs.size == 0 or costs.size == X.shape[2])
     return bool(good and scratch.size >= score_scratch_size(X.shape[1], X.shape[2]))
 
 

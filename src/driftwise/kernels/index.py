@@ -131,6 +131,42 @@ def first_best(mean: Floats, bonus: Floats) -> int:
     return arm
 
 
+@piece
+def first_above(z: float, mean: Floats, width: Floats) -> int:
+    """The arm with the largest mean + z·width in exact arithmetic; of equal lines the first.
+
+    Sums that are rounded tie where lines nearly do, and a tie goes to the first arm, however they cross. Here the place
+    of z beside a crossing decides, as it does for the probabilities of arms (kernels/sampling.py).
+    """
+    arm = 0
+    for a in range(1, mean.size):
+        steeper, below = width[a] - width[arm], mean[arm] - mean[a]
+        if steeper > 0.0:
+            above = z >= below / steeper
+        elif steeper < 0.0:
+            above = z < below / steeper
+        else:
+            above = below < 0.0
+        if above:
+            arm = a
+    return arm
+
+
+@piece
+def first_less(mean: Floats, bonus: Floats, costs: Floats) -> int:
+    """The arm with the largest mean + bonus - cost; ties go to the first. No costs are none."""
+    if costs.size == 0:
+        return first_best(mean, bonus)
+    arm = 0
+    best = -math.inf
+    for a in range(mean.size):
+        score = mean[a] + bonus[a] - costs[a]
+        if score > best:
+            best = score
+            arm = a
+    return arm
+
+
 @kernel
 def columns_(rows: Floats, columns: Floats) -> float:
     """columns (1, d, n) <- rows (n, d) transposed; returns the largest norm, not finite if any entry is not."""

@@ -16,7 +16,7 @@ from driftwise.kernels.adapt.glm import GLM, Generalized
 from driftwise.kernels.chance import normal
 from driftwise.kernels.glm import predict_
 from driftwise.kernels.groups import History, Sums, adapting_of, estimate_of, sums_of
-from driftwise.kernels.index import ScoreScratch, first_best, score_scratch_of
+from driftwise.kernels.index import ScoreScratch, first_above, first_best, score_scratch_of
 from driftwise.kernels.linear import LINEAR, linear_scale, linear_scores_, linear_view
 from driftwise.kernels.links import IDENTITY
 from driftwise.kernels.links import mean as link_mean
@@ -59,13 +59,15 @@ def add_normal_(scale: float, key: Ints, draw: int, attempt: int, scores: ScoreS
 
 
 @piece
-def multiply_bonuses_(upward: bool, key: Ints, draw: int, first: int, scores: ScoreScratch) -> None:
-    """Multiply all bonuses by one normal number, or by its absolute value."""
+def multiply_bonuses_(upward: bool, key: Ints, draw: int, first: int, scores: ScoreScratch) -> int:
+    """Multiply all bonuses by one normal number, or by its absolute value; the best arm."""
     z = normal(key[KEY_LOW], key[KEY_HIGH], draw, first, first)
     if upward:
         z = abs(z)
+    arm = first_above(z, scores.mean, scores.bonus)
     for a in range(scores.bonus.size):
         scores.bonus[a] *= z
+    return arm
 
 
 @piece
@@ -145,14 +147,15 @@ def envelope_(upward: bool, scores: ScoreScratch, shares: Floats) -> None:
 
 
 @piece
-def linear_sample_(point: Point, X: Floats, at: int, sums: Sums, key: Ints, draw: int, scores: ScoreScratch) -> None:
-    """Mean and bonus of every arm of a draw; linear_scores_ leaves Y with Y'Y = X'V⁻¹ṼV⁻¹X, or X'V⁻¹X."""
+def linear_sample_(point: Point, X: Floats, at: int, sums: Sums, key: Ints, draw: int, scores: ScoreScratch) -> int:
+    """Mean and bonus of every arm of a draw, and the best arm; linear_scores_ leaves Y with Y'Y = X'V⁻¹ṼV⁻¹X, or
+    X'V⁻¹X."""
     first = X.size - X.size  # 0, but not a literal, for which everything below would be compiled again
     linear_scores_(point, first, first, X, at, sums, scores)
     if point.flags[DRAWN] == THETA:
         sampled_(point.flags[LINK], linear_scale(point, first, first, sums, scores.pivot), key, draw, first, scores)
-    else:
-        multiply_bonuses_(point.flags[DRAWN] == UPWARD, key, draw, first, scores)
+        return first_best(scores.mean, scores.bonus)
+    return multiply_bonuses_(point.flags[DRAWN] == UPWARD, key, draw, first, scores)
 
 
 @piece
@@ -188,8 +191,13 @@ def sampled_view(flags: Ints, table: Floats, floats: Floats, ints: Ints) -> Samp
 
 @piece
 def sampled_linear_score_(view: SampledLinear, X: Floats, at: int, scores: ScoreScratch) -> int:
-    """Mean and bonus of every arm by the draw of the round; the row that acted."""
-    linear_sample_(view.point, X, at, view.sums, view.key, round_of(view.sums), scores)
+    """Mean and bonus of every arm by the draw of the round, the best arm of a multiplier alone with a bonus; the row
+    that acted."""
+    arm = linear_sample_(view.point, X, at, view.sums, view.key, round_of(view.sums), scores)
+    if view.point.flags[DRAWN] != THETA:
+        for a in range(scores.bonus.size):
+            if a != arm:
+                scores.bonus[a] = -math.inf
     return view.lane
 
 
@@ -224,8 +232,7 @@ def sample_linear_(
         else:
             envelope_(flags[DRAWN] == UPWARD, seen, shares)
         return FINE
-    linear_sample_(point, X, first, sums, key, number, seen)
-    return first_best(seen.mean, seen.bonus)
+    return linear_sample_(point, X, first, sums, key, number, seen)
 
 
 @entry

@@ -192,6 +192,9 @@ class Answers:
         if not self.deterministic and type(self).shares is Answers.shares:
             no_shares(self)
 
+    def priced(self: Any, state: State, arms: ArmSet, costs: Floats, draw: int | None) -> tuple[Choice, Floats]:
+        return priced(self, state, arms, costs, draw)
+
     def check_set(self: Any, offered: ActionSet) -> None:
         offered.check_for(self)
 
@@ -300,6 +303,15 @@ class Answers:
 
     def check_sums(self) -> float:
         no_sums(self)
+
+
+def priced(policy: Any, state: Any, arms: ArmSet, costs: Floats, draw: int | None) -> tuple[Choice, Floats]:
+    """The choice of a policy that plays the arm of largest score less cost, and that it is sure."""
+    scores = policy.scores(state, arms, draw)
+    totals = scores.score - costs
+    arm = int(totals.argmax())
+    found = Choice(arm, float(totals[arm]), float(scores.mean[arm]), float(scores.bonus[arm]))
+    return found, np.asarray(np.arange(arms.count) == arm, dtype=np.float64)
 
 
 def no_shares(policy: object) -> NoReturn:

@@ -18,7 +18,7 @@ import numpy as np
 from driftwise._internal.validate import is_integer, is_number
 from driftwise.errors import BadInput
 from driftwise.kernels.point import Floats
-from driftwise.policies.answers import MOST_REWARD, STEPPED_COST, no_addition, no_shares, no_sums
+from driftwise.policies.answers import MOST_REWARD, STEPPED_COST, no_addition, no_shares, no_sums, priced
 from driftwise.policies.arms import ActionSet, ArmSet, Choice, Scores
 from driftwise.policies.base import Compiled
 from driftwise.policies.engines import Sizes
@@ -184,6 +184,9 @@ class Own:
             wanted = f"numbers of at least 0 for {arms.count} arms whose sum is 1"
             raise BadInput("propensities", found, wanted, "return how likely each arm is played")
         return shares
+
+    def priced(self, state: OwnState, arms: ArmSet, costs: Floats, draw: int | None) -> tuple[Choice, Floats]:
+        return priced(self, state, arms, costs, draw)
 
     def check_shares(self) -> None:
         if not self.deterministic and not hasattr(self.given, "propensities"):

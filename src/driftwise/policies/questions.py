@@ -177,6 +177,10 @@ class Asked(Protocol):
     def scores(self, state: Any, arms: Any, draw: int | None = None) -> Scores:
         """Mean and bonus of every arm; NaN if it does not score."""
 
+    def priced(self, state: Any, arms: ArmSet, costs: Floats, draw: int | None) -> tuple[Choice, Floats]:
+        """The choice where costs are subtracted from scores, with its score less its cost, and the probability of every
+        arm. Asked of a policy that ranks alone."""
+
     def propensity(self, state: Any, arms: ArmSet, arm: int, draw: int) -> tuple[float, int] | None:
         """The probability of an arm and the number of draws from which it was counted, 0 if it is exact; None if the
         caller must draw again and count."""

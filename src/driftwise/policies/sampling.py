@@ -136,6 +136,11 @@ class LinearSampling(Sampling, LinearUCB):
     def exact(self) -> bool:  # type: ignore[override]
         return self.drawn == "multiplier"
 
+    @property
+    def revision(self) -> int:  # type: ignore[override]
+        """The second for a multiplier: near ties are chosen as their probabilities are computed."""
+        return 2 if self.exact else 1
+
     @cached_property
     def point(self) -> point.Point:
         made = super().point

@@ -57,6 +57,7 @@ LEVEL_TILT = 1.0
 # The longest memory by which forced exploration draws an arm.
 AUDITED = 64.0
 _BELIEVERS = (LinearUCB, PosteriorUCB)
+_NO_COSTS = np.zeros(0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,7 +87,7 @@ class TrendBank(Bank):
     share: float = 1e-3
     levels: bool = False
     audit: float = 0.0
-    revision: ClassVar[int] = 4
+    revision: ClassVar[int] = 5
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -226,7 +227,7 @@ class TrendBank(Bank):
 
     @property
     def ranks(self) -> bool:  # type: ignore[override]
-        """The arm of largest score is played but for forced exploration, which no decision with costs has."""
+        """The arm of largest score is played but for forced exploration."""
         return True
 
     def _number(self, state: State, draw: int | None) -> int:
@@ -245,11 +246,14 @@ class TrendBank(Bank):
     def best_of(self, state: State, X: Floats, number: int) -> Choice:
         return super().best_of(state, X, number) if number == ACTING else self._audit(state, X, number)[0]
 
-    def _audit(self, state: State, X: Floats, purpose: int) -> tuple[Choice, Floats]:
-        """The choice of a forced decision, of an arm or of the common level, and every arm's chance in the former."""
+    def _audit(
+        self, state: State, X: Floats, purpose: int, costs: Floats = _NO_COSTS
+    ) -> tuple[Choice, Floats]:
+        """The choice of a forced decision, of an arm or of the common level, and every arm's chance in the former. The
+        mean of a forced arm is less its cost."""
         n = X.shape[2]
         scratch, second = for_scores(self.dim, n)
-        arm = int(audit_belief_(*self.point, state.floats, state.ints, scratch, X, purpose))
+        arm = int(audit_belief_(*self.point, state.floats, state.ints, scratch, X, purpose, costs))
         if arm < 0:
             report(arm)
         mean, bonus = scratch.item(arm), scratch.item(second + arm)
@@ -267,14 +271,32 @@ class TrendBank(Bank):
         """The probability that each arm is played."""
         if self.deterministic:
             return super().shares(state, arms, arm, draw)  # type: ignore[arg-type]
-        count, X = float(self.hold.read(state).counters[0, point.COUNT]), self._columns(arms)
+        X = self._columns(arms)
+        return self._spread(state, X, self.best_of(state, X, ACTING).arm)
+
+    def _spread(self, state: State, X: Floats, best: int, costs: Floats = _NO_COSTS) -> Floats:
+        """The probability that each arm is played, where `best` is the one that is played but for audits."""
+        count = float(self.hold.read(state).counters[0, point.COUNT])
         look = float(audit_chance(self.point, state.gauge, count))
         trial = float(trial_chance(self.point, state.gauge, self._evidence(state), count))
-        shares = look * self._audit(state, X, LOOK)[1]
+        shares = look * self._audit(state, X, LOOK, costs)[1]
         if trial > 0.0:
-            shares[self._audit(state, X, TRIAL)[0].arm] += trial
-        shares[self.best_of(state, X, ACTING).arm] += 1.0 - look - trial
+            shares[self._audit(state, X, TRIAL, costs)[0].arm] += trial
+        shares[best] += 1.0 - look - trial
         return shares
+
+    def priced(self, state: State, arms: ArmSet, costs: Floats, draw: int | None) -> tuple[Choice, Floats]:
+        """The choice where costs are subtracted from scores, audits among them, and the probability of every arm."""
+        found, sure = super().priced(state, arms, costs, draw)
+        if self.deterministic:
+            return found, sure
+        X, purpose = self._columns(arms), self._number(state, draw)
+        shares = self._spread(state, X, found.arm, costs)
+        if purpose != ACTING:
+            seen = self._audit(state, X, purpose, costs)[0]
+            mean = seen.mean if purpose == TRIAL else float(self.scores(state, arms).mean[seen.arm])
+            found = Choice(seen.arm, mean + seen.bonus - float(costs[seen.arm]), mean, seen.bonus)
+        return found, shares
 
     def propensity(self, state: State, arms: ArmSet, arm: int, draw: int) -> tuple[float, int] | None:
         return self.share_of(state, arms, arm), 0

@@ -50,7 +50,7 @@ from driftwise.kernels.belief import (
 from driftwise.kernels.binding import bind
 from driftwise.kernels.chance import uniform
 from driftwise.kernels.foretell import LaneScratch, fill_slopes_, fill_slots_, foretell_eight_
-from driftwise.kernels.index import ScoreScratch, first_best, score_scratch_of
+from driftwise.kernels.index import ScoreScratch, first_less, score_scratch_of
 from driftwise.kernels.lanes import EIGHT
 from driftwise.kernels.level import (
     LevelForecast,
@@ -702,20 +702,30 @@ def purpose_of(
 
 
 @piece
-def look_(view: Belief, X: Floats, at: int, number: int, scores: ScoreScratch) -> int:
+def less_(costs: Floats, mean: Floats) -> None:
+    """Subtract the costs of arms, if there are any, from their means."""
+    for a in range(costs.size):
+        mean[a] -= costs[a]
+
+
+@piece
+def look_(view: Belief, X: Floats, at: int, number: int, costs: Floats, scores: ScoreScratch) -> int:
     """The arm that decision `number` looks at; `proposed` is the chance of every arm.
 
     An arm is drawn by what a short memory does not know of it beside what it seems to lose, by that memory or by the
-    one that acts: s²/(gap² + s²/100). The arm that would be played anyway is not looked at. Where no arm is hidden,
-    seven of eight looks play that arm: others are known as well as it is.
+    one that acts: s²/(gap² + s²/100). What an arm costs is lost too; there may be no costs. The arm that would be
+    played anyway is not looked at. Where no arm is hidden, seven of eight looks play that arm: others are known as
+    well as it is.
     """
     point, own, mean, width, chance = view.point, view.own, scores.mean, scores.bonus, scores.proposed
     bank_scores_(point, X, at, view.sums, own, view.levels, view.gauge, scores)
-    acting, best, total = first_best(mean, width), -math.inf, 0.0
+    acting, best, total = first_less(mean, width, costs), -math.inf, 0.0
+    less_(costs, mean)
     for a in range(chance.size):
         chance[a] = mean[a]
         best = max(best, mean[a])
     hidden = widths_(point, int(point.table[0, AUDIT_LANE]), X, at, acting, view.sums, view.gauge, scores)
+    less_(costs, mean)
     for a in range(chance.size):
         gap, square = max(best - max(chance[a], mean[a]), 0.0), width[a] * width[a]
         mean[a] = chance[a]
@@ -774,7 +784,7 @@ def belief_score_(view: Belief, X: Floats, at: int, scores: ScoreScratch) -> int
     if purpose == TRIAL:
         return without_level_(view, X, at, scores)
     if purpose <= LOOK:
-        arm = look_(view, X, at, int(count) + 1, scores)
+        arm = look_(view, X, at, int(count) + 1, scores.mean[:0], scores)
         for a in range(scores.bonus.size):
             if a != arm:
                 scores.bonus[a] = -math.inf
@@ -856,14 +866,15 @@ BELIEF = Family(
 
 @entry
 def audit_belief_(
-    flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats, purpose: int
+    flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats, purpose: int, costs: Floats
 ) -> int:
-    """The arm of a look, beside the chance of every arm, or the best one without a level; DAMAGED, or that arm."""
+    """The arm of a look, beside the chance of every arm, or the best one without a level, all less costs if there are
+    any; DAMAGED, or that arm."""
     view, first = belief_view(flags, table, floats, ints), X.size - X.size
     if not belief_sound(view):
         return DAMAGED
     scores = score_scratch_of(scratch, X.shape[1], X.shape[2])
     if purpose <= LOOK:
-        return look_(view, X, first, LOOK - purpose, scores)
+        return look_(view, X, first, LOOK - purpose, costs, scores)
     without_level_(view, X, first, scores)
-    return first_best(scores.mean, scores.bonus)
+    return first_less(scores.mean, scores.bonus, costs)
