@@ -1,155 +1,310 @@
-"""Calls that are interrupted, or that call the same agent again: book and states agree, and no call hangs."""
+"""Ctrl-C at any point of a call: locks are free, and a retry gives the agent that was not interrupted, bit for bit.
 
-import copy
-import pickle
+CPython delivers a signal when a function begins, after a call, and where a loop begins again. A tracer raises at each
+of these places in turn, in all Python code that a call runs. It raises before the next instruction; where that has
+another handler than the one before it (`return f()` in a `with`), it does not.
+"""
+
+import dis
+import functools
+import random
 import sys
-import threading
 
 import numpy as np
 import pytest
 
 import driftwise as dw
-from agent.living import linear
-from refusing import refused
+
+# What a call of Python's own leaves behind that is interrupted within it, such as a folder's iterator.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
 ARMS = np.array([[0.9, 0.1, 0.3], [0.2, 0.8, 0.1], [0.1, 0.2, 0.9]])
+CHECKED = ("RESUME", "CALL", "CALL_FUNCTION_EX", "CALL_KW", "JUMP_BACKWARD")
+AFTER = {dis.opmap[name] for name in CHECKED if name in dis.opmap}
+SAMPLE = 12
+
+
+@functools.cache
+def handlers(code):
+    """Where an exception of each instruction is handled."""
+    return {at: one.target for one in dis._parse_exception_table(code) for at in range(one.start, one.end, 2)}
 
 
 class Interrupted(BaseException):
-    """Raised as Ctrl-C, or a signal handler, would raise."""
+    """Raised as Ctrl-C would raise."""
 
 
-def interrupted_at_call(number, act):
-    """Whether `act` was interrupted on entering its call number `number` of a Python function of driftwise.
+class Strike:
+    """A tracer that raises at place number `at` of the Python code that a call runs; 0 only counts the places."""
 
-    CPython runs signal handlers when a function begins, so Ctrl-C can interrupt at these places.
-    """
-    count = 0
+    def __init__(self, at=0):
+        self.at, self.count, self.struck = at, 0, False
+        self.last = {}
 
-    def trace(frame, event, _):
-        nonlocal count
-        if "driftwise" in frame.f_code.co_filename:
-            count += 1
-            if count == number:
-                sys.settrace(None)
-                raise Interrupted
+    def __call__(self, frame, event, _):
+        frame.f_trace_opcodes = frame.f_code.co_filename != __file__
+        if event == "opcode":
+            code, here = frame.f_code, frame.f_lasti
+            (before, there), self.last[frame] = self.last.get(frame, (None, 0)), (code.co_code[here], here)
+            if before in AFTER and handlers(code).get(here) == handlers(code).get(there):
+                self.count += 1
+                if self.count == self.at:
+                    self.struck = True
+                    sys.settrace(None)
+                    raise Interrupted
+        elif event == "return":
+            self.last.pop(frame, None)
+        return self
 
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        act()
-    except Interrupted:
-        return True
-    finally:
-        sys.settrace(before)
-    return False
+    def run(self, act):
+        """How the call ended: what it returned or raised."""
+        before = sys.gettrace()
+        sys.settrace(self)
+        try:
+            return act()
+        except (Interrupted, dw.BadInput) as raised:
+            return raised
+        except RuntimeError as raised:  # a thread of Python's own that is interrupted while it starts
+            assert self.struck and "lock" in str(raised)
+            return raised
+        finally:
+            sys.settrace(before)
+            self.last.clear()
 
 
-def check_whole(agent, folder):
-    """The book, both states and the log have the same lessons."""
-    states, counts = agent._parts.states, agent.counts
-    assert np.array_equal(states.front.floats, states.back.floats)
-    assert np.array_equal(states.front.ints, states.back.ints)
-    assert counts["decided"] == counts["learned"] + counts["cancelled"] + counts["open"] == agent._parts.seq
-    agent._parts.book.log.close()
-    again = linear_agent()
-    assert again.learn_log(folder) == counts["learned"]
-    assert again.state.to_bytes() == agent.state.to_bytes()
+class Own:
+    """A policy of the user's own, which can be kept."""
+
+    def start(self, seed=0):
+        return [0.0, 0.0, 0.0]
+
+    def choose(self, state, arms):
+        return int(np.argmax(state))
+
+    def scores(self, state, arms):
+        return dw.Scores(np.array(state), np.ones(3))
+
+    def learn(self, state, arms, arm, reward):
+        state[arm] += reward
+
+    def state_to_bytes(self, state):
+        return np.array(state).tobytes()
+
+    def state_from_bytes(self, data):
+        return np.frombuffer(data).tolist()
 
 
-def linear_agent():
-    return dw.Agent(linear(dim=3), rewards=(0.0, 1.0))
+F = dw.Features
+FEATURES = dw.Features(context={"hour": F.number(mean=12, scale=6)}, item={"price": F.number(mean=20, scale=10)})
+
+
+def made(name, **more):
+    told = {"dim": 3, "horizon": 100, "path_length": 2.0, "S": 1.0, "R": 0.5, "L": 1.0}
+    return lambda: dw.make(name, **{**told, **more})
+
+
+# Policies, and beside a plain one every option of the constructor.
+POLICIES = {
+    "Auto": lambda: dw.make("Auto", dim=3), "Auto for clicks": lambda: dw.make("Auto", dim=3, link="logistic"),
+    "LB-WeightUCB": made("LB-WeightUCB"), "GLB-WeightUCB": made("GLB-WeightUCB"), "SW-UCB": made("SW-UCB"),
+    "MASTER": made("MASTER+OFUL"), "BOB": made("BOB+LB-WeightUCB"), "D-LinTS": made("D-LinTS"),
+    "D-RandLinUCB": made("D-RandLinUCB"), "one's own": Own,
+}
+OPTIONS = {
+    "expire_after": {"expire_after": 2.0}, "default_reward": {"expire_after": 2.0, "default_reward": 0.25},
+    "wall clock": {"clock": "wall", "tick": 1.0, "expire_after": "3s", "default_reward": 0.0},
+    "rewards clock": {"clock": "rewards", "expire_after": 1.0}, "half_life": {"half_life": 20.0},
+    "half_life in time": {"half_life": "10s"}, "epsilon, seed": {"epsilon": 0.5, "seed": 3},
+    "max_open": {"max_open": 3}, "remember": {"remember": 1}, "remember none": {"remember": 0},
+}  # fmt: skip
+SETUPS = {name: (policy, {}) for name, policy in POLICIES.items()}
+SETUPS |= {f"Auto, {name}": (POLICIES["Auto"], OPTIONS[name]) for name in ("default_reward", "wall clock")}
+SETUPS |= {
+    name: (lambda: dw.LinearUCB(dim=3, memory=dw.Keep(), S=1.0, L=1.0, R=0.5, delta=0.05, lam=1.0), options)
+    for name, options in OPTIONS.items()
+}
+SETUPS["features"] = (lambda: dw.make("Auto", dim=FEATURES.dim), {"features": FEATURES})
+
+
+def born(setup):
+    """The bytes of an agent that has lived a little: decisions are open, learned, cancelled."""
+    policy, options = SETUPS[setup]
+    agent = dw.Agent(policy(), rewards=(0.0, 1.0), **options)
+    alone = agent._parts.alone
+    for number in range(6):
+        decide(agent, f"a{number}", number)
+        if number % 2 == 0 or alone:
+            agent.reward(f"a{number}", 0.5 * (number % 3), now=100.0 + number)
+    if not alone:
+        agent.cancel("a5")
+    return agent.to_bytes()
+
+
+def decide(agent, id, number, **more):
+    at = 100.0 + number
+    if agent.features is not None:
+        items = {"x": {"price": 5.0}, "y": {"price": 30.0 + number}}
+        return agent.decide(context={"hour": number % 24}, items=items, id=id, now=at)
+    return agent.decide(ARMS, id=id, now=at, **more)
+
+
+def loaded(setup, data):
+    policy = SETUPS[setup][0]
+    return dw.Agent.from_bytes(data, policy=policy() if policy is Own else None, now=lambda: 107.0)
+
+
+def open_one(agent):
+    return next(iter(agent._parts.book.open), "a0")
 
 
 ACTS = {
-    "reward": lambda agent: agent.reward("1", 1.0),
-    "decide": lambda agent: agent.decide(ARMS, id="new"),
-    "cancel": lambda agent: agent.cancel("1"),
-}
+    "decide": lambda agent, room: decide(agent, "new", 7),
+    "decide_many": lambda agent, room: agent.decide_many([ARMS, ARMS[:2]], ids=["new", "newer"], now=107.0),
+    "reward": lambda agent, room: agent.reward(room["open"], 1.0, now=107.0),
+    "reward_many": lambda agent, room: agent.reward_many([(one, 0.5) for one in room["all open"]], now=107.0),
+    "cancel": lambda agent, room: agent.cancel(room["open"]),
+    "explain": lambda agent, room: agent.explain(*room["asked"], now=107.0),
+    "drift": lambda agent, room: agent.drift(),
+    "to_bytes": lambda agent, room: agent.to_bytes(),
+    "state": lambda agent, room: (agent.state, agent.counts, repr(agent)),
+    "save": lambda agent, room: agent.save(room["path"] / "agent"),
+    "log_to": lambda agent, room: agent.log_to(room["path"] / "log", format="jsonl").close(),
+    "learn_log": lambda agent, room: agent.learn_log(room["log"]),
+    "merge": lambda agent, room: agent.merge(room["other"]),
+}  # fmt: skip
+CHANGES_COUNTS = {"repeated", "conflicting"}  # by the retry
 
 
-@pytest.mark.parametrize("act", ACTS)
-def test_a_call_that_is_interrupted_anywhere_has_happened_or_not(act, tmp_path):
-    number, struck = 0, True
+def whole(agent):
+    """The agent as bytes, without what a retry counts."""
+    agent._parts.book.counts.update(dict.fromkeys(CHANGES_COUNTS, 0))
+    return agent.to_bytes()
+
+
+def check_free(agent):
+    """No lock is held, and no state is in use."""
+    parts = agent._parts
+    locks = [parts.learning, parts.choosing, *([] if parts.encoder is None else [parts.encoder.lock])]
+    assert not any(lock._is_owned() for lock in locks) and not parts.busy.locked()
+    for state in (parts.states.front, parts.states.back, parts.states.view):
+        assert not getattr(getattr(state, "in_use", None), "locked", bool)()
+
+
+def lives_on(agent):
+    """What an agent does after the interrupt, as its twin does."""
+    if agent._parts.alone:
+        for id in list(agent._parts.book.open):
+            agent.reward(id, 0.5, now=108.0)
+    found = decide(agent, "later", 8)
+    agent.reward("later", 0.75, now=108.0)
+    return found._replace(x=None), whole(agent)
+
+
+def refuses(setup, act):
+    """Whether no agent of this setup can do this."""
+    if act == "decide_many":
+        return setup in ("MASTER", "BOB", "features")
+    if act == "explain":
+        return setup in ("BOB", "MASTER", "features")
+    adds = (setup in OPTIONS and setup != "half_life") or setup in ("LB-WeightUCB", "GLB-WeightUCB")
+    return act == "merge" and (not adds or setup == "LB-WeightUCB")
+
+
+def check_interrupts(setup, act, tmp_path, sample):
+    data = born(setup)
+    twin, room = loaded(setup, data), {"path": tmp_path}
+    room["open"] = open_one(twin)
+    room["all open"] = list(twin._parts.book.open)
+    room["asked"] = (room["open"],) if room["open"] in twin._parts.book.open else (ARMS,)
+    if act in ("learn_log", "merge"):
+        room |= beside(setup, data, tmp_path)
+    (tmp_path / "warm").mkdir()
+    ACTS[act](loaded(setup, data), {**room, **parallel(setup, act, room), "path": tmp_path / "warm"})  # compile it
+    places = Strike()
+    places.run(lambda: ACTS[act](twin, {**room, **parallel(setup, act, room)}))
+    wanted = lives_on(twin)
+    numbers = range(1, places.count + 1)
+    if sample is not None:
+        numbers = random.Random(f"{setup} {act}").sample(numbers, min(sample, len(numbers)))
+    for number in numbers:
+        agent, strike = loaded(setup, data), Strike(number)
+        mine = {**room, **parallel(setup, act, room), "path": tmp_path / f"{number}"}
+        mine["path"].mkdir(exist_ok=True)
+        strike.run(lambda agent=agent, mine=mine: ACTS[act](agent, mine))
+        check_free(agent)
+        again = Strike().run(lambda agent=agent, mine=mine: ACTS[act](agent, mine))
+        assert act in ("merge", "log_to") or not isinstance(again, dw.BadInput), (number, again)
+        if agent._parts.book.log is not None:
+            agent._parts.book.log.close()
+        assert lives_on(agent) == wanted, f"place {number} of {places.count}"
+        agent.save(mine["path"] / "kept")
+        assert (mine["path"] / "kept").read_bytes() == agent.to_bytes()
+    return places.count
+
+
+def beside(setup, data, tmp_path):
+    """A log of an agent that went on from the same bytes, and an agent to merge."""
+    ahead = loaded(setup, data)
+    with ahead.log_to(tmp_path / "ahead", arms=True, format="jsonl"):
+        for id in list(ahead._parts.book.open):
+            ahead.reward(id, 0.25, now=107.0)
+    policy, options = SETUPS[setup]
+    other = dw.Agent(policy(), rewards=(0.0, 1.0), **options)
+    decide(other, "there", 7)
+    other.reward("there", 1.0, now=107.0)
+    return {"log": tmp_path / "ahead", "bytes": other.to_bytes()}
+
+
+def parallel(setup, act, room):
+    return {"other": loaded(setup, room["bytes"])} if act == "merge" else {}
+
+
+PAIRS = [(setup, act) for setup in SETUPS for act in ACTS if not refuses(setup, act)]
+FEW = random.Random(4).sample(PAIRS, 24)
+
+
+@pytest.mark.parametrize(("setup", "act"), FEW, ids=lambda one: one)
+def test_a_call_that_is_interrupted_anywhere_has_happened_or_not(setup, act, tmp_path):
+    assert check_interrupts(setup, act, tmp_path, SAMPLE) > 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("setup", "act"), PAIRS, ids=lambda one: one)
+def test_every_call_of_every_agent_is_interrupted_everywhere(setup, act, tmp_path):
+    assert check_interrupts(setup, act, tmp_path, None) > 3
+
+
+@pytest.mark.parametrize("setup", ["expire_after", "default_reward"])
+def test_a_decision_that_is_interrupted_while_others_expire_leaves_the_agent_free(setup, tmp_path):
+    """The interrupt between taking a lock and the `try` that released it held the lock for ever."""
+    assert check_interrupts(setup, "decide", tmp_path, None) > 20
+
+
+def test_an_interrupt_is_no_failure_and_its_retry_no_duplicate(tmp_path):
+    data, number, struck = born("LB-WeightUCB"), 0, True
     while struck:
         number += 1
-        agent = linear_agent()
-        agent.log_to(tmp_path / str(number), format="jsonl")
-        for one in "012":
-            agent.decide(ARMS, id=one)
-        agent.reward("0", 0.5)
-        struck = interrupted_at_call(number, lambda agent=agent: ACTS[act](agent))
-        for id in list(agent._parts.book.open):
-            agent.reward(id, 1.0)
-        agent.reward(agent.decide(ARMS).id, 0.25)
-        check_whole(agent, tmp_path / str(number))
-    assert number > 5
+        agent, strike = loaded("LB-WeightUCB", data), Strike(number)
+        strike.run(lambda agent=agent: agent.reward("a1", 1.0, now=107.0))
+        agent.reward("a1", 1.0, now=107.0)
+        struck = strike.struck
+        # Where nothing was struck the second call is a duplicate.
+        assert (agent.counts["failed"], agent.counts["duplicate"]) == (0, 0 if struck else 1)
+    assert number > 20
 
 
-class Calls:
-    """A policy that does something else while it chooses or learns."""
-
-    def __init__(self):
-        self.in_choose = self.in_learn = lambda: None
-
-    def start(self, seed=0):
-        return []
-
-    def choose(self, state, arms):
-        self.in_choose()
-        return 0
-
-    def learn(self, state, arms, arm, reward):
-        self.in_learn()
-        state.append(reward)
-
-
-INNER = {
-    "decide": lambda agent: agent.decide(ARMS),
-    "reward": lambda agent: agent.reward("open", 1.0),
-    "cancel": lambda agent: agent.cancel("open"),
-    "state": lambda agent: agent.state,
-    "to_bytes": lambda agent: agent.to_bytes(),
-    "drift": lambda agent: agent.drift(),
-}
-
-
-@pytest.mark.parametrize("inner", INNER)
-@pytest.mark.parametrize("outer", ["choose", "learn"])
-def test_a_call_inside_a_call_is_answered_or_refused_and_never_waits_for_itself(outer, inner):
-    policy, found = Calls(), []
-    agent = dw.Agent(policy, rewards=(0.0, 1.0))
-    agent.decide(ARMS, id="open")
-    agent.decide(ARMS, id="other")
-
-    def nested():
-        policy.in_choose = policy.in_learn = lambda: None
-        try:
-            INNER[inner](agent)
-        except dw.BadInput as refusal:
-            found.append(refusal)
-
-    setattr(policy, f"in_{outer}", nested)
-    act = (lambda: agent.decide(ARMS)) if outer == "choose" else (lambda: agent.reward("other", 1.0))
-    thread = threading.Thread(target=act, daemon=True)
-    thread.start()
-    thread.join(10)
-    assert not thread.is_alive()
-    if inner in ("reward", "cancel") or (outer == "choose" and inner in ("decide", "state")):
-        assert "inside another" in str(found[0])
-    assert agent.reward("open", 1.0) in ("learned", "duplicate")
-    assert agent.counts["learned"] == len(agent.state) == (2 if outer == "learn" else 1)
-
-
-@pytest.mark.parametrize("made", [copy.copy, copy.deepcopy, pickle.dumps])
-def test_an_agent_is_copied_by_its_bytes_alone(made):
-    with refused("agent", "from_bytes"):
-        made(linear_agent())
-
-
-def test_a_state_inside_a_state_of_your_own_is_copied():
-    policy = linear(dim=3)
-    state = {"inner": policy.start()}
-    twin = copy.deepcopy(state)["inner"]
-    policy.learn(twin, ARMS, 0, 1.0)
-    assert state["inner"].observations == 0 and twin.observations == 1
+def test_a_save_that_is_interrupted_writes_no_row_of_the_log_twice(tmp_path):
+    data, number, struck = born("LB-WeightUCB"), 0, True
+    while struck:
+        number += 7
+        agent, strike, here = loaded("LB-WeightUCB", data), Strike(number), tmp_path / str(number)
+        here.mkdir()
+        with agent.log_to(here / "log", format="jsonl"):
+            agent.reward("a1", 1.0, now=107.0)
+            strike.run(lambda agent=agent, here=here: agent.save(here / "agent"))
+            agent.reward("a3", 0.5, now=107.0)
+            agent.save(here / "agent")
+        struck = strike.struck
+        rows = [row for batch in dw.read_log(here / "log").batches(["reward_seq"]) for row in batch.reward_seq.tolist()]
+        assert rows == [4, 5]
+    assert number > 300

@@ -329,7 +329,7 @@ def test_where_folders_cannot_be_locked_parts_of_two_writers_are_all_there(tmp_p
     row = LogRow(
         1, "x", None, 0.0, 1, 0, None, 1, np.ones(3), 1.0, False, 0.0, 0.0, 0.0, "p", 0, 0.5, 0.0, 1, 1, "open"
     )  # fmt: skip
-    writers = [Writer(tmp_path, format="jsonl", rows=2) for _ in range(2)]
+    writers = [Writer(tmp_path, format="jsonl", rows=2).begin() for _ in range(2)]
 
     def work(writer, first):
         for number in range(first, first + 60):

@@ -33,7 +33,17 @@ from driftwise.agent.clock import Kind, check_meaning, clock_for, in_ticks
 from driftwise.agent.drift import Drift, drift
 from driftwise.agent.encoding import encoded, encoder_for
 from driftwise.agent.parts import AgentParts
-from driftwise.agent.record import Book, Decision, Entry, Item, Shown, automatic_id, check_not_automatic, checked_id
+from driftwise.agent.record import (
+    Book,
+    Decision,
+    Entry,
+    Item,
+    Shown,
+    Taught,
+    automatic_id,
+    check_not_automatic,
+    checked_id,
+)
 from driftwise.agent.states import turn
 from driftwise.errors import BadInput
 from driftwise.kernels.point import Floats, Ints
@@ -86,6 +96,7 @@ class Agent:
         self._chooser = Chooser(played, epsilon, seed)
         self._weighs, self._half_life = played.weighs, played.half_life
         self._taught: Entry | None = None  # the decision whose reward is being learned
+        self._unheard: dict[str, None] = {}  # of rewards whose calls have not returned: a retry is no duplicate
 
     # ---------------------------------------------------------------------------------------- ready-made
 
@@ -181,14 +192,12 @@ class Agent:
             prepared.crc  # noqa: B018 - taken before others have to wait
         at = self._heard(now, jump)
         learning: Any = parts.learning
-        if parts.terms.expire_after is not None and not learning._is_owned() and learning.acquire(blocking=False):
-            try:
+        if parts.terms.expire_after is not None and not learning._is_owned() and not parts.busy.locked():
+            with learning, parts.busy:
                 parts.book.told_at = at
                 self._expire(self._read(at))
-            finally:
-                learning.release()
         if parts.alone:
-            with turn(parts, learning):
+            with turn(parts, learning), parts.busy:
                 self._let_rounds_pass()
                 with parts.choosing:
                     made = self._decide(prepared, name, id, places, price, at, told)
@@ -253,14 +262,14 @@ class Agent:
             self._crowd_out(parts.max_open - 1)
         shown = None if book.log is None else book.log.shown(offered, place, items, places, told, decision.measure)
         entry, newest = Entry(decision, x, mark, shown), max(born, parts.clock.newest)
+        if offered.listed:  # of a decision that is not made after all nobody asks
+            parts.shown.add(Shown(decision.id, offered.arms, items, places, place, costs))
         # No function is called from here on, so that Ctrl-C cannot interrupt in between.
         book.open[decision.id] = entry
         parts.seq, parts.clock.newest = seq, newest
         book.counts["decided"] += 1
         if explored:
             book.counts["explored"] += 1
-        if offered.listed:
-            parts.shown.add(Shown(decision.id, offered.arms, items, places, place))
         return decision
 
     def _crowd_out(self, room: int) -> None:
@@ -274,8 +283,7 @@ class Agent:
         while len(book.open) - busy > room:
             oldest = book.oldest(besides=taught)
             assert oldest is not None
-            book.close(oldest, self._parts.terms.unanswered(learned=False))
-            book.counts["crowded_out"] += 1
+            book.close(oldest, self._parts.terms.unanswered(learned=False), crowded=1)
 
     def _again(self, known: Entry, same: bool) -> Decision:
         """The decision that an id already has."""
@@ -318,14 +326,21 @@ class Agent:
             parts.count("out_of_range")
             raise
         at = self._heard(now, jump)
-        with turn(parts, parts.learning):
-            parts.book.told_at = at
-            tick = self._read(at)
-            if parts.terms.expire_after is not None:
-                self._expire(tick)
-            verdict = self._settled(id, value, tick)
-        if now is not None:
-            self._drive(at)
+        try:
+            with turn(parts, parts.learning), parts.busy:
+                parts.book.told_at = at
+                tick = self._read(at)
+                if parts.terms.expire_after is not None:
+                    self._expire(tick)
+                verdict = self._settled(id, value, tick)
+            if now is not None:
+                self._drive(at)
+        except Exception:
+            if isinstance(id, str):
+                self._unheard.pop(id, None)
+            raise
+        if id in self._unheard:
+            del self._unheard[id]  # calls nothing, so Ctrl-C cannot come between it and the answer
         return verdict
 
     def reward_many(
@@ -334,13 +349,20 @@ class Agent:
         """A verdict for each (id, value), in order. A refused call gives its BadInput in its place; the others are
         carried out."""
         verdicts: list[Verdict | BadInput] = []
-        for pair in rewards:
-            try:
-                if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-                    raise BadInput("rewards", pair, "pairs of an id and a value", 'pass [("order 7", 1.0)], say')
-                verdicts.append(self.reward(*pair, now, jump=jump))
-            except BadInput as refusal:
-                verdicts.append(refusal)
+        pairs = list(rewards)
+        try:
+            for pair in pairs:
+                try:
+                    if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+                        raise BadInput("rewards", pair, "pairs of an id and a value", 'pass [("order 7", 1.0)], say')
+                    found: Verdict | BadInput = self.reward(*pair, now, jump=jump)
+                except BadInput as refusal:
+                    found = refusal
+                verdicts += (found,)  # calls nothing, so Ctrl-C cannot come between a verdict and its place
+        except BaseException:
+            answered = zip(pairs, verdicts, strict=False)
+            self._unheard |= {id: None for (id, _), verdict in answered if verdict is Verdict.LEARNED}
+            raise
         return verdicts
 
     def cancel(self, id: str) -> Verdict:
@@ -365,9 +387,13 @@ class Agent:
             parts.count("unknown")
             raise unknown(id)
         found = settle(entry.verdict, entry.value, value)
-        if found is Verdict.LEARNED and self._learn(entry, value, tick, found):
-            return found
+        if found is Verdict.LEARNED:
+            self._unheard[entry.decision.id] = None
+            if self._learn(entry, value, tick, found):
+                return found
         found = settle(entry.verdict, entry.value, value)  # it may have been evicted a moment ago
+        if found is Verdict.DUPLICATE and id in self._unheard:
+            return found
         parts.count("conflicting" if isinstance(found, Conflict) else found.value)
         if found is Conflict.CANCELLED:
             raise BadInput("id", f"{id!r}, which was cancelled", "a decision that was carried out", "drop the reward")
@@ -408,26 +434,26 @@ class Agent:
         parts = self._parts
         if parts.clock.kind == "rewards":
             tick = parts.states.tick + 1
-        with parts.choosing:
-            if entry.verdict is not Verdict.OPEN:
-                return False
-            self._taught = entry  # it must not be evicted now: book and state must agree
-        decision, x = entry.decision, entry.x
+        decision, x, meter = entry.decision, entry.x, parts.meter
+
+        def learned() -> None:
+            weights = parts.policy.weights(parts.states.front) if self._weighs else None
+            taught = Taught(meter, ((tick, decision.born, vector_of(x), value),), meter.weighed(tick, weights))
+            parts.book.close(entry, verdict, value, taught)
+
         try:
-            parts.states.take(
-                x, value, tick, decision.born, lambda: parts.book.close(entry, verdict, value),
-                lambda: entry.verdict is not Verdict.OPEN,
-            )  # fmt: skip
-        except BaseException:
+            with parts.choosing:
+                if entry.verdict is not Verdict.OPEN:
+                    return False
+                self._taught = entry  # it must not be evicted now: book and state must agree
+            parts.states.take(x, value, tick, decision.born, learned, lambda: entry.verdict is not Verdict.OPEN)
+        except BaseException as error:
             with parts.choosing:
                 self._taught = None
-                parts.book.counts["failed"] += entry.verdict is Verdict.OPEN
+                parts.book.counts["failed"] += isinstance(error, Exception) and entry.verdict is Verdict.OPEN
                 self._crowd_out(parts.max_open)
             raise
         self._taught = None
-        parts.meter.recent.append((tick, decision.born, vector_of(x), value))
-        if self._weighs:
-            parts.meter.weigh(tick, parts.policy.weights(parts.states.front))
         return True
 
     # ---------------------------------------------------------------------------------------- logs
@@ -460,9 +486,9 @@ class Agent:
 
     def explain(
         self, what: Decision | str | Arms, arms: Arms | None = None, *, items: Sequence[Item] | None = None,
-        features: Sequence[str] | None = None, now: float | None = None,
+        features: Sequence[str] | None = None, cost: npt.ArrayLike | None = None, now: float | None = None,
     ) -> Explanation:
-        """Explain a choice: estimate, bonus and score of every arm, and the features that moved the choice most.
+        """Explain a choice: estimate, bonus, cost and score of every arm, and what moved the choice most.
 
         For arms it explains what would be chosen now. For a decision it explains the arms it was chosen from, on the
         state as it is now. The agent keeps the arms of the last decisions; for others pass `arms`; of an open decision
@@ -471,7 +497,7 @@ class Agent:
         """
         from driftwise.agent.explain import explain
 
-        return explain(self._parts, what, arms, items, features, self._parts.asked_at(now))
+        return explain(self._parts, what, arms, items, features, self._parts.asked_at(now), cost)
 
     def drift(self) -> Drift:
         """How long the agent remembers, and whether a shorter or longer memory would have predicted better."""
@@ -489,7 +515,7 @@ class Agent:
         parts = self._parts
         from driftwise.agent.snapshot import write_snapshot
 
-        with turn(parts, parts.learning), parts.choosing:
+        with turn(parts, parts.learning), parts.busy, parts.choosing:
             return write_snapshot(parts)
 
     @classmethod

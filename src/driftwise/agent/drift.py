@@ -83,16 +83,17 @@ class Meter:
 
     def weigh(self, tick: int, weights: Floats | None) -> None:
         """Record the weights of memories every k rewards; k doubles whenever the history is full."""
+        self.history, self.stride, self.waited = self.weighed(tick, weights)
+
+    def weighed(self, tick: int, weights: Floats | None) -> tuple[list[tuple[int, Floats]], int, int]:
+        """History, stride and wait after the weights at a tick. Nothing changes."""
         if weights is None:
-            return
-        self.waited += 1
-        if self.waited < self.stride:
-            return
-        self.waited = 0
-        self.history.append((tick, weights.copy()))
-        if len(self.history) >= HISTORY:
-            self.history = self.history[1::2]
-            self.stride *= 2
+            return self.history, self.stride, self.waited
+        if self.waited + 1 < self.stride:
+            return self.history, self.stride, self.waited + 1
+        history = [*self.history, (tick, weights.copy())]
+        full = len(history) >= HISTORY
+        return (history[1::2], 2 * self.stride, 0) if full else (history, self.stride, 0)
 
 
 @dataclass(frozen=True)

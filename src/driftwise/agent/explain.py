@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from driftwise.agent.asked import checked_price
 from driftwise.agent.record import SHOWN, SHOWN_NUMBERS, Decision, Entry, Item
 from driftwise.agent.states import turn
 from driftwise.errors import BadInput
@@ -26,9 +27,10 @@ if TYPE_CHECKING:
 class Explanation:
     """Every arm as the policy scores it now, the best first in `order`.
 
-    `pulls` are (feature, θ_i (x_i - y_i)) for the arm chosen against the runner-up, the strongest first. `effective` is
-    (Σw)²/Σw², the observations that the estimate is worth. `memory` is the number of rounds remembered, `days` the same
-    where the clock measures time. A policy of the user's own has none of these, and no θ. `decision` is the record of
+    `score` is mean + bonus, less `cost` where arms have costs. `pulls` are (feature, θ_i (x_i - y_i)) for the arm
+    chosen against the runner-up, and ("cost", …) for what it costs less, the strongest first. `effective` is (Σw)²/Σw²,
+    the observations that the estimate is worth. `memory` is the number of rounds remembered, `days` the same where the
+    clock measures time. A policy of the user's own has none of these, and no θ. `decision` is the record of
     the decision that was asked about, with the numbers of its moment. `missing` says how many of its arms are not
     shown, and why. A bank for clicks chooses among the arms that its memories propose: `proposed` says which; the
     others have an estimate and no bonus.
@@ -48,6 +50,7 @@ class Explanation:
     decision: Decision | None = None
     proposed: npt.NDArray[np.bool_] | None = None
     missing: str = ""
+    cost: Floats | None = None
 
     @property
     def order(self) -> list[int]:
@@ -56,14 +59,17 @@ class Explanation:
 
     def __str__(self) -> str:
         """A table for the terminal, ten arms at most."""
-        lines = [f"{'':2}{'arm':<16}{'estimate':>12}{'bonus':>12}{'score':>12}"]
+        price = "" if self.cost is None else f"{'cost':>12}"
+        lines = [f"{'':2}{'arm':<16}{'estimate':>12}{'bonus':>12}{price}{'score':>12}"]
         for arm in self.order[:10]:
             mark = "> " if arm == self.chosen else "  "
             name = _short(self.items[arm])
             if self.proposed is not None and not self.proposed[arm]:
                 lines.append(f"{mark}{name:<16}{self.mean[arm]:>12.4f}{'not proposed':>24}")
                 continue
-            lines.append(f"{mark}{name:<16}{self.mean[arm]:>12.4f}{self.bonus[arm]:>12.4f}{self.score[arm]:>12.4f}")
+            price = "" if self.cost is None else f"{self.cost[arm]:>12.4f}"
+            seen = f"{self.mean[arm]:>12.4f}{self.bonus[arm]:>12.4f}{price}{self.score[arm]:>12.4f}"
+            lines.append(f"{mark}{name:<16}{seen}")
         if len(self.items) > 10:
             lines.append(f"  … and {len(self.items) - 10} more")
         if self.runner_up is not None and self.pulls:
@@ -77,7 +83,9 @@ class Explanation:
             lines.append(self.missing)
         if self.decision is not None:
             then = self.decision
-            what = f"estimate {then.mean:.4f}, bonus {then.bonus:.4f}, propensity {then.propensity:.4f}"
+            paid = then.mean + then.bonus - then.score
+            price = f", cost {paid:.4f}" if abs(paid) > 1e-12 * max(1.0, abs(then.mean), abs(then.bonus)) else ""
+            what = f"estimate {then.mean:.4f}, bonus {then.bonus:.4f}{price}, propensity {then.propensity:.4f}"
             lines.append(f"decision {then.id}: {what}")
         return "\n".join(lines)
 
@@ -93,8 +101,10 @@ class Explanation:
             left.barh(places, self.mean[arms], color=PALETTE["weighted"], label="estimate")
             bonus = np.maximum(self.bonus[arms], 0.0)
             left.barh(places, bonus, left=self.mean[arms], color=PALETTE["window"], label="bonus")
+            if self.cost is not None:
+                left.barh(places, -self.cost[arms], color=PALETTE["restart"], label="cost")
             left.set_yticks(places, [_short(self.items[arm]) for arm in arms])
-            left.set_title("score = estimate + bonus", fontsize=10)
+            left.set_title("score = estimate + bonus" + ("" if self.cost is None else " - cost"), fontsize=10)
             left.legend(fontsize=8)
             left.invert_yaxis()
             if pulls:
@@ -115,10 +125,10 @@ def _short(item: Item) -> str:
 
 def explain(
     parts: AgentParts, what: Decision | str | Arms, arms: Arms | None, items: Sequence[Item] | None,
-    features: Sequence[str] | None, at: float,
+    features: Sequence[str] | None, at: float, cost: npt.ArrayLike | None = None,
 ) -> Explanation:
     """See `Agent.explain`."""
-    decision, place, missing = None, None, ""
+    decision, place, missing, costs = None, None, "", None
     if isinstance(what, (Decision, str)):
         id = what if isinstance(what, str) else what.id
         entry = parts.book.find(id)
@@ -126,7 +136,7 @@ def explain(
             raise BadInput("decision", id, "a decision this agent remembers", "pass arms instead")
         decision = entry.decision
         if arms is None:
-            arms, items, place = _arms_of(parts, entry)
+            arms, items, place, costs = _arms_of(parts, entry)
             missing = _missing(decision, arms)
     else:
         arms = what
@@ -148,28 +158,38 @@ def explain(
     labels = [f"x{i}" for i in range(dim)] if features is None else [str(one) for one in features]
     if len(labels) != dim:
         raise BadInput("features", f"{len(labels)} names", f"one for each of {dim} features", "leave them out")
+    if cost is not None:
+        costs = checked_price(policy, cost, prepared.count)
     with turn(parts, parts.choosing):
-        state = parts.states.at(parts.clock.born(at, parts.states.tick)[1])
-        draw = None if policy.deterministic else decision.seq if decision is not None else parts.seq + 1
-        if place is not None:
-            chosen = place
-        elif decision is not None and decision.arm < prepared.count:
-            chosen = decision.arm
-        else:
-            chosen = policy.choose(state, prepared, draw).arm
-        seen = compared(policy, state, prepared, draw, chosen, labels)
-        theta, memory, effective = policy.theta(state), policy.remembered(state), policy.worth(state)
+        try:
+            state = parts.states.at(parts.clock.born(at, parts.states.tick)[1])
+            draw = None if policy.deterministic else decision.seq if decision is not None else parts.seq + 1
+            if place is not None:
+                chosen = place
+            elif decision is not None and decision.arm < prepared.count:
+                chosen = decision.arm
+            elif costs is not None:
+                chosen = policy.priced(state, prepared, costs, draw)[0].arm
+            else:
+                chosen = policy.choose(state, prepared, draw).arm
+            seen = compared(policy, state, prepared, draw, chosen, labels, costs)
+            theta, memory, effective = policy.theta(state), policy.remembered(state), policy.worth(state)
+        except BaseException:
+            parts.states.unlock()
+            raise
     scores = seen.scores
+    totals = scores.score if costs is None else scores.score - costs
     return Explanation(
-        names, scores.mean, scores.bonus, scores.score, chosen, seen.rival, seen.pulls, theta,
+        names, scores.mean, scores.bonus, totals, chosen, seen.rival, seen.pulls, theta,
         effective, memory, parts.clock.days(memory), decision,
-        scores.bonus >= 0.0 if policy.judged else None, missing,
+        scores.bonus >= 0.0 if policy.judged else None, missing, costs,
     )  # fmt: skip
 
 
 class Compared(NamedTuple):
-    """Arms as a policy scores them on a state: their scores, the arms by score, the best one beside the chosen one, and
-    the effect of each feature on the chosen arm against it, the strongest first."""
+    """Arms as a policy scores them on a state: their scores, the arms by score less cost, the best one beside the
+    chosen one, and the effect of each feature on the chosen arm against it, and of what it costs less, the strongest
+    first."""
 
     scores: Scores
     order: list[int]
@@ -186,12 +206,15 @@ def compared(
     total = scores.score if costs is None else scores.score - costs
     order = [int(arm) for arm in np.argsort(-total, kind="stable")]
     rival = next((arm for arm in order if arm != chosen), None)
-    theta = policy.theta(state) if labels and rival is not None else np.zeros(0)
-    if theta.size != arms.dim:
+    if not labels or rival is None:
         return Compared(scores, order, rival, ())
-    pull = theta * (arms.columns[0, :, chosen] - arms.columns[0, :, rival])
-    strongest = np.argsort(-np.abs(pull), kind="stable")
-    return Compared(scores, order, rival, tuple((labels[i], float(pull[i])) for i in strongest))
+    theta, pulls = policy.theta(state), []
+    if theta.size == arms.dim:
+        pull = theta * (arms.columns[0, :, chosen] - arms.columns[0, :, rival])
+        pulls = list(zip(labels, pull.tolist(), strict=True))
+    if costs is not None:
+        pulls.append(("cost", float(costs[rival] - costs[chosen])))
+    return Compared(scores, order, rival, tuple(sorted(pulls, key=lambda one: -abs(one[1]))))
 
 
 def _missing(decision: Decision, arms: Any) -> str:
@@ -205,21 +228,21 @@ def _missing(decision: Decision, arms: Any) -> str:
     )
 
 
-def _arms_of(parts: AgentParts, entry: Entry) -> tuple[Arms, Sequence[Item], int]:
+def _arms_of(parts: AgentParts, entry: Entry) -> tuple[Arms, Sequence[Item], int, Floats | None]:
     """What is available of a decision: the arms it was made among (of an open one also those it will be logged with),
-    or while it is open its own vector; their names, and the index of the chosen arm."""
+    or while it is open its own vector; their names, the index of the chosen arm, and what arms cost."""
     decision = entry.decision
     with turn(parts, parts.choosing):
         kept, x = parts.shown.find(decision.id), entry.x
     if kept is not None:
-        _, arms, items, places, place = kept
+        _, arms, items, places, place, costs = kept
         numbers = range(arms.count) if places is None else places.tolist()
-        return arms, [number if items is None else items[number] for number in numbers], place
+        return arms, [number if items is None else items[number] for number in numbers], place, costs
     logged = entry.shown
     if logged is not None and logged.arms is not None:  # an open decision keeps what will be logged
         names = logged.candidates
-        return logged.arms, range(logged.arms.count) if names is None else names, logged.place
+        return logged.arms, range(logged.arms.count) if names is None else names, logged.place, None
     if x is None:
         wanted = "one of the last decisions, an open one, or its arms: those of older ones are not kept"
         raise BadInput("decision", f"{decision.id!r}, which is {entry.verdict.value}", wanted, "pass arms= too")
-    return vector_of(x)[0].T, [decision.arm if decision.item is None else decision.item], 0
+    return vector_of(x)[0].T, [decision.arm if decision.item is None else decision.item], 0, None

@@ -15,6 +15,7 @@ import numpy as np
 
 from driftwise._internal.progress import bar
 from driftwise.agent.drift import RECENT
+from driftwise.agent.record import Entry
 from driftwise.agent.states import start_clock, turn
 from driftwise.errors import BadInput
 from driftwise.ledger import LESSONS, Verdict
@@ -26,6 +27,7 @@ from driftwise.tables.logs import Log, read_log
 from driftwise.tables.schema import UNLEARNED, Batch, Ints
 
 if TYPE_CHECKING:
+    from driftwise.agent.lineage import Lineage
     from driftwise.agent.parts import AgentParts
 
 # Rounds in a row that may be missing from the log of a policy that counts them, if gaps are allowed.
@@ -62,7 +64,7 @@ def learn_log(parts: AgentParts, source: Any, gaps: bool, progress: bool | None)
         log.require(["arms", "arm"], "because a policy of your own is taught with all arms")
     elif log.dim not in (None, policy.dim):
         raise BadInput("log", f"vectors of {log.dim} numbers", f"{policy.dim} numbers, as the policy has", "match them")
-    with turn(parts, parts.learning):
+    with turn(parts, parts.learning), parts.busy:
         counts = parts.book.counts
         done = counts["learned"] + counts["defaulted"]
         states = parts.states
@@ -80,11 +82,7 @@ def learn_log(parts: AgentParts, source: Any, gaps: bool, progress: bool | None)
         if policy.adds_up:  # other policies cannot be merged and need no lineage
             lineage.learned([part.digest() for part in log.parts], [part.origin for part in log.parts])
 
-        def then() -> None:
-            _tell(parts, at)
-            parts.lineage = lineage
-
-        states.publish(at.state, at.tick, at.zero, then)
+        _publish(parts, at, lineage)
     return at.number - done if not gaps else sum(at.verdicts.values())
 
 
@@ -256,21 +254,33 @@ def _quiet(parts: AgentParts, batch: Batch, rows: Ints, at: _Progress) -> None:
             at.quiet[verdict] = at.quiet.get(verdict, 0) + 1
 
 
-def _tell(parts: AgentParts, at: _Progress) -> None:
-    """Update the book and the clock when the state is published."""
-    book, clock = parts.book, parts.clock
-    known = [(book.open[id], verdict, value) for id, verdict, value in at.closed if id in book.open]
-    lessons = dict(at.verdicts)
-    for entry, verdict, value in known:
-        book.close(entry, Verdict(verdict), value)
-        if verdict in lessons:
-            lessons[verdict] -= 1
-    for verdict, many in (*lessons.items(), *at.quiet.items()):
-        book.counts[verdict] += many
-        book.counts["decided"] += many
-    parts.meter = at.meter
-    parts.seq = max(parts.seq, at.seq)
-    if clock.kind != "rewards":
-        clock.newest = max(clock.newest, at.tick)
-    if clock.kind == "rounds":
-        parts.seq = clock.newest = max(parts.seq, clock.newest)
+def _publish(parts: AgentParts, at: _Progress, lineage: Lineage) -> None:
+    """Publish the state, together with the book and the clock after its lessons."""
+    book, clock, states = parts.book, parts.clock, parts.states
+    at.state.warned, at.state.outside = states.front.warned, states.front.outside
+    behind = at.state.copy()
+    with parts.choosing:
+        opened, closed, counts, lessons = dict(book.open), dict(book.closed), dict(book.counts), dict(at.verdicts)
+        for id, verdict, value in at.closed:
+            entry = opened.pop(id, None)
+            if entry is None:
+                continue
+            settled = Entry(entry.decision, None, entry.mark)
+            settled.verdict, settled.value = Verdict(verdict), value
+            counts[verdict] += 1
+            if verdict in lessons:
+                lessons[verdict] -= 1
+            if book.remember:
+                if len(closed) >= book.remember:
+                    del closed[next(iter(closed))]
+                closed[id] = settled
+        for verdict, many in (*lessons.items(), *at.quiet.items()):
+            counts[verdict] += many
+            counts["decided"] += many
+        seq, newest = max(parts.seq, at.seq), clock.newest if clock.kind == "rewards" else max(clock.newest, at.tick)
+        if clock.kind == "rounds":
+            seq = newest = max(seq, newest)
+        # No function is called from here on, so that Ctrl-C cannot interrupt in between.
+        states.front, states.back, states.tick, states.zero, states.viewed = at.state, behind, at.tick, at.zero, -1
+        book.open, book.closed, book.counts = opened, closed, counts
+        parts.meter, parts.seq, clock.newest, parts.lineage = at.meter, seq, newest, lineage

@@ -17,7 +17,7 @@ def merge(mine: AgentParts, other: AgentParts) -> None:
     with turn(other, other.learning):
         theirs, their_tick, their_zero = other.states.front.copy(), other.states.tick, other.states.zero
         lineage, lessons = other.lineage.copy(), other.book.lessons
-    with turn(mine, mine.learning):
+    with turn(mine, mine.learning), mine.busy:
         mine.lineage.check_apart(lineage)
         tick = max(mine.states.tick, their_tick) if mine.clock.kind == "wall" else mine.states.tick
         policy, behind, my_zero = mine.policy, mine.states.tick, mine.states.zero
@@ -33,15 +33,16 @@ def merge(mine: AgentParts, other: AgentParts) -> None:
             if mine.clock.kind == "wall" and zeros:  # the merged state counts from the earlier start
                 state.set_clock(tick - min(zeros))
 
-        merged = mine.book.counts["merged"]
+        both = mine.lineage.copy()
+        both.merged(lineage)
 
         def then() -> None:
-            mine.states.zero = min(zeros, default=None)
-            mine.lineage.merged(lineage)
-            mine.clock.newest = max(mine.clock.newest, tick)
+            zero, newest = min(zeros, default=None), max(mine.clock.newest, tick)
+            # No function is called from here on, so that Ctrl-C cannot interrupt in between.
+            mine.states.zero, mine.lineage, mine.clock.newest = zero, both, newest
             mine.book.counts["merged"] += lessons
 
-        mine.lesson(add, tick, then, lambda: mine.book.counts["merged"] > merged)
+        mine.lesson(add, tick, then, lambda: mine.lineage is both)
 
 
 def _check(mine: AgentParts, other: AgentParts) -> None:

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 
 class AgentParts:
-    """The settings of an agent, and what it has learned and decided. `learning` and `choosing` are its two locks.
+    """The settings of an agent, and what it has learned and decided. `learning` and `choosing` are its two locks, and
+    `busy` is held inside `learning` by what may take long: it can be asked whether it is held.
 
     `seq` is the number of the last decision, `driven` the newest now= that a caller gave, and `process` the part of
     automatic ids that is new after every start and fork.
@@ -51,7 +52,7 @@ class AgentParts:
         """Start with a state and the tick from which it counts (see `States`)."""
         self.states, self.meter, self.shown = States(self.policy, state, zero), Meter(), Recent()
         self.seq, self.driven = 0, None
-        self.choosing, self.learning = self.states.choosing, threading.RLock()
+        self.choosing, self.learning, self.busy = self.states.choosing, threading.RLock(), threading.Lock()
         enrol(self)
 
     @property
@@ -82,10 +83,10 @@ class AgentParts:
     def lesson(
         self, lesson: Callable[[Any], None], tick: int, then: Callable[[], None], done: Callable[[], bool]
     ) -> None:
-        """See `States.learn`. A failure is counted."""
+        """See `States.learn`. A failure is counted; Ctrl-C is none."""
         try:
             self.states.learn(lesson, tick, then, done)
-        except BaseException:
+        except Exception:
             self.count("failed")
             raise
 

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from driftwise._internal.validate import text
 from driftwise.errors import BadInput
-from driftwise.kernels.point import Ints
+from driftwise.kernels.point import Floats, Ints
 from driftwise.ledger import LESSONS, Verdict
 from driftwise.policies.arms import ArmSet
 
 if TYPE_CHECKING:
+    from driftwise.agent.drift import Meter
+    from driftwise.agent.replay import Lesson
     from driftwise.agent.writing import AgentLog
     from driftwise.tables.write import LogRow
 
@@ -81,6 +83,14 @@ COUNTED = (
 )  # fmt: skip
 
 
+class Taught(NamedTuple):
+    """What a drift meter gets of a lesson: the lesson, and its history, stride and wait after it (`Meter.weighed`)."""
+
+    meter: Meter
+    lessons: tuple[Lesson, ...]
+    weighed: tuple[list[tuple[int, Floats]], int, int]
+
+
 class Book:
     """Open decisions in the order of birth, the last `remember` closed ones in the order of closing, and counts."""
 
@@ -101,18 +111,26 @@ class Book:
     def find(self, id: str) -> Entry | None:
         return self.open.get(id) or self.closed.get(id)
 
-    def close(self, entry: Entry, verdict: Verdict, value: float = 0.0) -> None:
-        """Settle an open decision. The oldest closed one beyond `remember` is dropped."""
+    def close(
+        self, entry: Entry, verdict: Verdict, value: float = 0.0, taught: Taught | None = None, crowded: int = 0
+    ) -> None:
+        """Settle an open decision. The oldest closed one beyond `remember` is dropped. `taught` is what the meter gets
+        of its lesson, and `crowded` is 1 for a decision that was crowded out."""
         log, id, name, waiting = self.log, entry.decision.id, verdict.value, []
         rows: list[LogRow] = []
         if log is not None:
             waiting, rows = log.waiting, [log.row(entry, verdict, value)]
         oldest = next(iter(self.closed)) if len(self.closed) >= self.remember > 0 else None
         # No function is called from here on, so Ctrl-C cannot interrupt between these assignments.
+        if taught is not None:
+            meter = taught.meter
+            meter.recent += taught.lessons
+            meter.history, meter.stride, meter.waited = taught.weighed
         waiting += rows
         del self.open[id]
         entry.verdict, entry.value, entry.x, entry.shown = verdict, value, None, None
         self.counts[name] += 1
+        self.counts["crowded_out"] += crowded
         if self.remember:
             if oldest is not None:
                 del self.closed[oldest]
@@ -126,13 +144,15 @@ class Book:
 
 
 class Shown(NamedTuple):
-    """Arms that a decision was made among, the names and places of all there were, and which of them was played."""
+    """Arms that a decision was made among, the names and places of all there were, which of them was played, and what
+    they cost."""
 
     id: str
     arms: ArmSet
     items: Sequence[Item] | None
     places: Ints | None
     place: int
+    costs: Floats | None = None
 
 
 # The number of last decisions whose arms are kept for explanations, and the total of their numbers: 16 MB.
@@ -154,12 +174,17 @@ class Recent:
         size = one.arms.count * one.arms.dim
         if size > SHOWN_NUMBERS:
             return
-        known = self._kept.pop(one.id, None)  # the id may have been dropped and used again
-        self._numbers += size - (0 if known is None else known.arms.count * known.arms.dim)
+        if one.id in self._kept:  # the id may have been dropped and used again
+            self._drop(one.id)
+        self._numbers += size
         self._kept[one.id] = one
         while len(self._kept) > SHOWN or self._numbers > SHOWN_NUMBERS:
-            oldest = self._kept.pop(next(iter(self._kept)))
-            self._numbers -= oldest.arms.count * oldest.arms.dim
+            self._drop(next(iter(self._kept)))
+
+    def _drop(self, id: str) -> None:
+        arms = self._kept[id].arms
+        self._numbers -= arms.count * arms.dim  # Ctrl-C cannot interrupt before the next line, which calls nothing
+        del self._kept[id]
 
     def find(self, id: str) -> Shown | None:
         """The arms of a decision, if they are kept."""

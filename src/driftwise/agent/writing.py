@@ -114,14 +114,16 @@ def log_to(parts: AgentParts, path: str | Path, arms: bool, **options: Any) -> A
             raise BadInput("path", str(path), "one log at a time", f"close the one in {parts.book.log.path} first")
         fields = None if parts.features is None else parts.features.fields
         writer = Writer(path, arms=arms, fields=fields, origin=parts.origin, **options)
-        try:
-            _check_end(parts, Path(path))  # while no other process can write to the folder
-        except BaseException:
-            writer.close()
-            raise
         log = AgentLog(parts, writer)
-        with parts.choosing:
-            parts.book.log = log
+        try:
+            writer.begin()
+            _check_end(parts, Path(path))  # while no other process can write to the folder
+            with parts.choosing:
+                parts.book.log = log
+        except BaseException:
+            if parts.book.log is not log:
+                writer.close()
+            raise
     return log
 
 

@@ -11,7 +11,7 @@ from driftwise.errors import BadInput
 
 
 class FolderClaim:
-    """A lock on a folder itself, held until `release` or the end of the process.
+    """A lock on a folder itself, held from `renew` until `release` or the end of the process.
 
     The child of a fork releases its copy, and the parent keeps the lock. A file system that cannot lock folders (NFS)
     grants every claim, as Windows does; parts are then created under names that no other part has, so none is lost.
@@ -20,7 +20,6 @@ class FolderClaim:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._file: int | None = None
-        self.renew()
         _HELD.add(self)
 
     def renew(self) -> None:
@@ -34,6 +33,9 @@ class FolderClaim:
         except OSError:
             os.close(file)
             return
+        except BaseException:
+            os.close(file)
+            raise
         if not free:
             os.close(file)
             wanted = "a folder that no other agent or process logs into"

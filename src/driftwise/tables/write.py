@@ -112,7 +112,7 @@ def _tell(text: str) -> None:
 
 
 class Writer:
-    """An append-only log in a folder: `add` rows, `flush` them to disk, `close` it.
+    """An append-only log in a folder: `begin` it, `add` rows, `flush` them to disk, `close` it.
 
     A part is written when `rows` rows have gathered, or `seconds` after the first of them. `fields` are those of
     contexts, each a name and whether it is a number. `origin` is the agent that writes.
@@ -135,18 +135,25 @@ class Writer:
         self.arms, self.fields, self.origin = arms, fields, origin
         self._most = whole("rows", rows, 1)
         self._seconds = real("seconds", seconds, 0.0, low_open=True)
-        self._number = self._begin()
+        self._claim: FolderClaim | None = None
+        self._number = 0
+        self._unsettled: tuple[Path, int] | None = None  # the part that is being written, and how many rows it has
         self.waiting: list[LogRow] = []  # always the same list: rows are appended, and removed at its beginning
         self._since = 0.0
         self._failure: Exception | None = None
         self._written = self._aside = 0
         self._reason = ""
         self._closed = False
-        self._due = threading.Condition()
-        self._writing = threading.Lock()
+        self._lock, self._writing = threading.RLock(), threading.Lock()  # Condition's own `with` is Python
+        self._due = threading.Condition(self._lock)
         self._thread = threading.Thread(target=self._run, name="driftwise log", daemon=True)
-        self._thread.start()
+
+    def begin(self) -> Writer:
+        """Claim the folder and start the thread. `close` undoes what of it was done."""
+        self._number = self._begin()
         _OPEN.add(self)
+        self._thread.start()
+        return self
 
     @property
     def status(self) -> Status:
@@ -159,6 +166,7 @@ class Writer:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._claim = FolderClaim(self.folder)
+            self._claim.renew()
             for half in self.folder.glob(f"part-*{HALF}"):
                 half.unlink(missing_ok=True)
             numbers = [int(one.name[5:13]) for one in self.folder.glob("part-*.*") if one.name[5:13].isdigit()]
@@ -174,7 +182,7 @@ class Writer:
     def added(self) -> None:
         """Notify the thread of a row that was appended to `waiting`."""
         if len(self.waiting) == 1 or len(self.waiting) == self._most:
-            with self._due:
+            with self._lock:
                 self._since = time.monotonic()
                 self._due.notify()
 
@@ -189,24 +197,26 @@ class Writer:
 
     def close(self) -> None:
         """Flush, and end the thread."""
-        with self._due:
+        with self._lock:
             self._closed = True
             self._due.notify()
         if self._thread.is_alive():
             self._thread.join()
         self.flush()
-        self._claim.release()
+        if self._claim is not None:
+            self._claim.release()
         _OPEN.discard(self)
 
     def disown(self) -> None:
         """In the child of a fork: rows and thread belong to the parent, and this process writes nothing."""
         self.waiting, self._failure, self._closed = [], None, True
-        self._due, self._writing = threading.Condition(), threading.Lock()
+        self._lock, self._writing = threading.RLock(), threading.Lock()
+        self._due = threading.Condition(self._lock)
         _OPEN.discard(self)
 
     def _run(self) -> None:
         while True:
-            with self._due:
+            with self._lock:
                 while not self._closed and not self._ready():
                     left = self._since + self._seconds - time.monotonic() if self.waiting else None
                     self._due.wait(left)
@@ -224,6 +234,8 @@ class Writer:
     def _write(self, least: int) -> None:
         """Write the waiting rows as parts of at least `least` rows. If a part cannot be written, all of them wait."""
         with self._writing:
+            if self._unsettled is not None and self._unsettled[0].exists():  # Ctrl-C came when it was on disk
+                self._settle(self._unsettled[1])
             while len(self.waiting) >= least:
                 try:
                     self._part(self.waiting[: self._most])
@@ -249,20 +261,32 @@ class Writer:
             self._reason = f"decision {rows[0].decision_id!r}: {_why(error)}"
             if self._aside == 1:
                 _tell(f"the log in {self.folder} cannot hold a row, which is set aside: {self._reason}")
+            del self.waiting[:1]
         else:
+            assert self._claim is not None
             self._claim.renew()
-            self._keep(data)
-            self._written += len(rows)
-        del self.waiting[: len(rows)]  # rows are only appended
+            self._keep(data, len(rows))
 
-    def _keep(self, data: bytes) -> None:
-        """Write the next part, never over an existing file."""
-        kept = False
-        while not kept:
-            with suppress(FileExistsError):
-                keep_durably(self.folder / f"part-{self._number:08d}.{self.format}", data, new=True)
-                kept = True
+    def _keep(self, data: bytes, many: int) -> None:
+        """Write the next part with the first `many` rows, never over an existing file."""
+        while True:
+            part = self.folder / f"part-{self._number:08d}.{self.format}"
+            if not part.exists():
+                self._unsettled = part, many
+                with suppress(FileExistsError):
+                    keep_durably(part, data, new=True)
+                    self._settle(many)
+                    return
+                self._unsettled = None
             self._number += 1
+
+    def _settle(self, many: int) -> None:
+        """Count the first waiting rows as written. Rows are only appended meanwhile, and Ctrl-C cannot interrupt in
+        between, because nothing is called."""
+        del self.waiting[:many]
+        self._written += many
+        self._number += 1
+        self._unsettled = None
 
 
 def _why(error: Exception) -> str:

@@ -59,6 +59,7 @@ _KIND = {"learned": "yes", "defaulted": "yes", "late": "no"}
 
 def _arms(why: Why) -> Html:
     listed, row = why.told.arms, why.row
+    priced = any(arm.cost is not None for arm in listed)
     most = max((abs(arm.mean) + max(arm.bonus, 0.0) for arm in listed), default=1.0) or 1.0
     shown = [arm for place, arm in enumerate(listed) if place < _ARMS or arm.arm in (row.arm, row.proposed)]
     rows = []
@@ -67,12 +68,15 @@ def _arms(why: Why) -> Html:
         marks = [badge("played", "yes")] if arm.arm == row.arm else []
         marks += [badge("proposed")] if arm.arm == row.proposed != row.arm else []
         bar = charts.meter(max(arm.score, 0.0) / most, f"score {decimal(arm.score)}")
-        rows.append((joined([name, *marks], " "), decimal(arm.score), decimal(arm.mean), decimal(arm.bonus), bar))
+        price = [decimal(arm.cost)] if priced else []
+        numbers = decimal(arm.score), decimal(arm.mean), decimal(arm.bonus), *price
+        rows.append((joined([name, *marks], " "), *numbers, bar))
     left = len(listed) - len(shown)
     more = tag("p", f"{count(left)} more arms are not listed.", class_="soft") if left else ""
-    said = tag("p", "Score = estimate + bonus, on the state of the decision; the best first.")
-    columns = ("arm", "score", "estimate", "bonus", "")
-    return card("Arms", said, html_table(columns, rows, (1, 2, 3), "Arms"), more)
+    less = " - cost" if priced else ""
+    said = tag("p", f"Score = estimate + bonus{less}, on the state of the decision; the best first.")
+    columns = ("arm", "score", "estimate", "bonus", *(("cost",) if priced else ()), "")
+    return card("Arms", said, html_table(columns, rows, tuple(range(1, len(columns) - 1)), "Arms"), more)
 
 
 def _pulls(why: Why) -> Html:
@@ -83,7 +87,8 @@ def _pulls(why: Why) -> Html:
     ]
     own = next(arm for arm in why.told.arms if arm.arm == why.row.proposed)
     other = next(arm for arm in why.told.arms if arm.arm != why.row.proposed)
-    together = f". In all {signed(own.mean - other.mean)}; the bonus adds {signed(own.bonus - other.bonus)}."
+    less = "" if own.cost is None else f", and the cost {signed((other.cost or 0.0) - own.cost)}"
+    together = f". In all {signed(own.mean - other.mean)}; the bonus adds {signed(own.bonus - other.bonus)}{less}."
     said = tag("p", "Effects of features on the policy's arm against the runner-up, ", tag("b", why.rival), together)
     return card("What moved the choice", said, html_table(("feature", "pull", ""), rows, (1,), "Effects of features"))
 

@@ -70,7 +70,7 @@ def _write(store: Store, stream: int, name: str, out: Path, format: str | None, 
     eras = {era.row.number: era for era in eras_of(store, stream)}
     newest = eras[max(eras)]
     features = newest.setup.features
-    writer = Writer(out, format=format, arms=True, fields=None if features is None else features.fields)
+    writer = Writer(out, format=format, arms=True, fields=None if features is None else features.fields).begin()
     lessons, written, left_out = [0], 0, 0
     imported, seeds = imported_seeds(store.events(stream))
     try:
