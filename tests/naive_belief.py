@@ -441,18 +441,19 @@ class GrowingBank(Bank):
             for k, (x, v) in enumerate(zip(arms, variances, strict=True)) if k != best
         )  # fmt: skip
 
-    def looks(self, arms, best):
+    def looks(self, arms, best, costs=0.0):
         """The chance of every arm in a look, where `best` would be played otherwise."""
-        chances = self.looks_at(arms, best)
+        chances = self.looks_at(arms, best, costs)
         if not self.hides(arms, best):
             chances = (1 - self.stays) * chances
             chances[best] += self.stays
         return chances
 
-    def looks_at(self, arms, best):
+    def looks_at(self, arms, best, costs=0.0):
         """c: the chance of every arm where another than `best` is hidden; equal where none is uncertain."""
         acting, _ = self.scores(arms)
         mean, deviation = self.known(arms)
+        acting, mean = acting - costs, mean - costs
         gap = np.maximum(0.0, acting.max() - self.hoped(acting, mean))
         worth = np.zeros(len(arms))
         for k in range(len(arms)):
@@ -464,11 +465,12 @@ class GrowingBank(Bank):
         """The larger of an arm's means, by the lane that acts and by the memory of looks."""
         return np.maximum(acting, mean)
 
-    def shares(self, arms):
-        """The probability that each arm is played."""
-        best, trial = int(np.argmax(sum(self.scores(arms)))), int(np.argmax(sum(self.plain_scores(arms))))
+    def shares(self, arms, costs=0.0):
+        """The probability that each arm is played; costs are subtracted from scores and means."""
+        best = int(np.argmax(sum(self.scores(arms)) - costs))
+        trial = int(np.argmax(sum(self.plain_scores(arms)) - costs))
         look = self.look()
-        tried, found = (1 - look) * self.tried(), look * self.looks(arms, best)
+        tried, found = (1 - look) * self.tried(), look * self.looks(arms, best, costs)
         found[trial] += tried
         found[best] += 1 - look - tried
         return found
@@ -957,3 +959,47 @@ class NaiveClickBank(GrowingBank):
         told = {"evidence": self.levels.evidence, "level": likeliest.level.rounds}
         lane = likeliest.lane if self.apart else lane
         return {"memory": lane.rounds, "trend": float(lane.trend), **told}
+
+
+def naive_level_moves(lessons):
+    """Log evidence for a level that moves, lane by lane (docs/math.md#levels)."""
+    X, R = np.array([x.ravel() for _, _, x, _ in lessons]), np.array([r for *_, r in lessons])
+    X, R = X / np.sqrt((X**2).mean(axis=0)), (R - R.mean()) / R.std()
+    moving = [(a, N) for a in (4, 16, 64) for N in (64, 512, 4096, math.inf) if a < N]
+    staying = [(N, N) for N in (8, 16, 32, 64, 512, 4096, math.inf)]
+    told = {pair: naive_lane(lessons, X, R, *pair) for pair in moving + staying}
+    noise = min(np.mean([e * e / s for e, s, _ in one]) for one in told.values())
+    total, weights = 0.0, {name: {pair: 1 / len(name) for pair in name} for name in (tuple(moving), tuple(staying))}
+    for t in range(len(lessons)):
+        paid = []
+        for name, own in weights.items():
+            p = {pair: density(*told[pair][t][:2], noise) for pair in name}
+            mixed = sum(own[pair] * p[pair] for pair in name)
+            paid.append(math.log(mixed))
+            weights[name] = {pair: 0.999 * own[pair] * p[pair] / mixed + 0.001 / len(name) for pair in name}
+        total += told[moving[0]][t][2] * min(1.0, max(-1.0, paid[0] - paid[1]))
+    return total
+
+
+def density(e, s, noise):
+    """Of Student with 8 degrees of freedom, up to a constant."""
+    return s**-0.5 * (1 + e * e / (8 * noise * s)) ** -4.5
+
+
+def naive_lane(lessons, X, R, level, rounds):
+    """Error, variance in units of the noise, and contrast of every reward, from all rewards before it."""
+    g, gamma, found, terms = 1 - 1 / level, 1 - 1 / rounds, [], []
+    for t, (tick, born, _, _) in enumerate(lessons):
+        w = [g ** (tick - lessons[s][0]) for s in range(t)]
+        mass = sum(w) + 0.1 * g ** (tick - lessons[0][0])
+        x = sum((w[s] * X[s] for s in range(t)), np.zeros(2)) / mass
+        r = sum(w[s] * R[s] for s in range(t)) / mass
+        V, b = np.eye(2), np.zeros(2)
+        for s, (y, z, weight) in enumerate(terms):
+            faded = weight * gamma ** (tick - lessons[s][0])
+            V, b = V + faded * np.outer(y, y), b + faded * z * y
+        y, z = X[t] - x, R[t] - r
+        e, spread = z - y @ np.linalg.solve(V, b), 1 + 1 / mass + y @ np.linalg.solve(V, y)
+        found.append((e, spread, g ** (tick - born) * min(1.0, 4 * (y @ y) / (X[t] @ X[t]))))
+        terms.append((y, z, gamma ** (tick - born) / (1 + 1 / mass)))
+    return found

@@ -60,9 +60,9 @@ def lessons(seed, rounds, *, dim=2, fresh=False, live=False, zeros=0, clicks=Fal
         yield arms, rewards, ticks, age, pause
 
 
-def agree(fast, slow, state, arms, close=CLOSE):
+def agree(fast, slow, state, arms, close=CLOSE, priced=False):
     """The arm played is the twin's best, up to ties, or one that it looks at; mean and bonus of every arm agree, and
-    the chances of all arms where some decisions are looks. Returns the arm."""
+    the chances of all arms where some decisions are looks; `priced`: those at costs too. Returns the arm."""
     choice, scores = fast.choose(state, arms), fast.scores(state, arms)
     mean, bonus = slow.scores(arms)
     scale = close * np.abs(mean + bonus).max()
@@ -73,6 +73,11 @@ def agree(fast, slow, state, arms, close=CLOSE):
         assert shares.sum() == pytest.approx(1.0, abs=1e-12) and shares.min() >= 0.0
         assert np.abs(fast.shares(state, arms, choice.arm, 0) - shares).max() <= SHARES
         assert shares[choice.arm] > 0.0
+        if priced:
+            costs = 0.3 * np.abs(mean + bonus).max() * np.cos(np.arange(len(arms)))
+            found, chances = fast.priced(state, dw.ArmSet(arms), costs, 7)
+            assert np.abs(chances - slow.shares(arms, costs)).max() <= SHARES and chances[found.arm] > 0.0
+            assert found.score == pytest.approx(found.mean + found.bonus - costs[found.arm])
     else:
         assert (mean + bonus)[choice.arm] >= (mean + bonus).max() - 2 * scale
     return choice.arm
@@ -97,7 +102,7 @@ def replay(fast, slow, steps, every=1):
             assert state.marks[book.TAKEN_OVER] == len(slow.taken_over)
         if getattr(slow, "levels", None) is not None:
             assert state.level_scores == pytest.approx(slow.levels.weights, rel=CLOSE, abs=1e-12)
-    agree(fast, slow, state, arms)
+    agree(fast, slow, state, arms, priced=True)
     return state
 
 
@@ -516,7 +521,7 @@ def not_squared(bank):
 
 def looks_at_all(bank):
     """Looks that include the arm that would be played anyway."""
-    bank.looks_at = lambda arms, best: type(bank).looks_at(bank, arms, -1)
+    bank.looks_at = lambda arms, best, costs: type(bank).looks_at(bank, arms, -1, costs)
 
 
 @pytest.mark.parametrize(("mistake", "how", "dim"), [

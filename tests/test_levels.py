@@ -7,9 +7,12 @@ import pytest
 from scipy import special
 
 import driftwise as dw
+from driftwise.agent.drift import LevelDrift
+from driftwise.agent.replay import lacks_level, level_moves
 from driftwise.kernels import point
 from driftwise.worlds import Given
 from interpreting import both_ways
+from naive_belief import naive_level_moves
 from refusing import refused
 
 
@@ -381,11 +384,54 @@ def test_the_propensity_of_an_audit_is_exact():
         decision = agent.decide(arms)
         assert decision.propensity == pytest.approx(policy.share_of(agent.state, arms, decision.arm))
         agent.reward(decision.id, float(arms[decision.arm, 0]))
-    cost = np.linspace(0.0, 3.0, len(arms))  # a decision with costs is neither a look nor a trial
-    for _ in range(20):
-        decision = agent.decide(arms, cost=cost)
-        assert decision.propensity == 1.0
-        assert decision.arm == int(np.argmax(policy.scores(agent.state, arms).score - cost))
+
+
+@pytest.mark.parametrize("link", ["identity", "logistic"])
+def test_the_propensity_of_a_decision_with_costs_is_exact(link):
+    rng = np.random.default_rng(2)
+    arms = dw.ArmSet(rng.standard_normal((5, 2)))
+    policy = dw.make("Auto", dim=2, audit=5.0, **({} if link == "identity" else {"link": link}))
+    state, level = policy.start(), policy.start()
+    for t in range(60):
+        policy.learn(state, arms, t % 5, float(t % 2))
+        policy.learn(level, arms, t % 5, float(t % 20 < 10))
+    costs, moved = np.array([0.0, 0.4, 0.1, 0.3, 0.2]), []
+    for one in (state, level):
+        shares = policy.priced(one, arms, costs, 0)[1]
+        assert shares.sum() == pytest.approx(1.0) and (shares > 0.0).all()
+        counted = np.bincount([policy.priced(one, arms, costs, draw)[0].arm for draw in range(2000)], minlength=5)
+        assert np.abs(counted / 2000 - shares).max() < 5 * math.sqrt(0.25 / 2000)
+        moved.append(np.abs(shares - policy.shares(one, arms, 0, 0)).max())
+    assert max(moved) > 0.05
+
+
+@pytest.mark.parametrize("link", ["identity", "logistic"])
+@pytest.mark.parametrize("epsilon", [0.0, 0.3])
+def test_prices_of_nothing_change_no_decision(link, epsilon):
+    rng = np.random.default_rng(1)
+    many = rng.standard_normal((150, 4, 2))
+    policy = dw.make("Auto", dim=2, audit=2.0, **({} if link == "identity" else {"link": link}))
+    free, priced = (dw.Agent(policy, rewards=(0, 1), epsilon=epsilon, now=lambda: 0.0) for _ in range(2))
+    for t, arms in enumerate(many):
+        one, other = free.decide(arms, id=f"n{t}"), priced.decide(arms, id=f"n{t}", cost=np.zeros(4))
+        assert one == other
+        free.reward(one.id, float(t % 2))
+        priced.reward(one.id, float(t % 2))
+    assert free.state.to_bytes() == priced.state.to_bytes()
+
+
+@pytest.mark.parametrize("price", [None, [0.0, 0.0, 0.0], [0.0, 0.02, 0.04]], ids=["free", "of nothing", "priced"])
+def test_a_risen_arm_is_found_at_any_price(price):
+    """Looks are made of decisions with costs too. Without them the third arm was never played again."""
+    agent, rng, found = dw.Agent.for_clicks(3, seed=3), np.random.default_rng(3), 0
+    arms, rates = dw.ArmSet(np.eye(3)), np.array([0.60, 0.55, 0.50])
+    for t in range(3000):
+        if t == 1000:
+            rates[2] = 0.95
+        one = agent.decide(arms, cost=price)
+        found += t >= 2000 and one.arm == 2
+        agent.reward(one.id, float(rng.random() < rates[one.arm]))
+    assert found > 700
 
 
 def test_audits_find_the_arm_that_nobody_plays():
@@ -418,12 +464,57 @@ def test_the_meter_tells_a_level_from_preferences():
     drift, agent = told(2.0)
     assert drift.level.believed and drift.level.level <= 16.0 and drift.level.preferences >= 512.0
     assert drift.remembers == drift.level.preferences and drift.best < 128.0
-    assert "a common level moves" in str(drift)
+    assert drift.level.moves and "a common level moves" in str(drift)
     assert dw.Agent.from_bytes(agent.to_bytes()).drift().level == drift.level
     assert agent.explain(np.eye(3)).memory == drift.remembers
     still, _ = told(0.0)
     assert not still.level.believed and "no common level moves" in str(still)
     assert still.weights.shape == (len(still.at), len(still.memories)) and still.memories[-1] == math.inf
+
+
+def without_intercept(seed, swing, clicks):
+    """The meter of a world whose vectors have no level, while rewards have one; it stays where swing is 0."""
+    rng = np.random.default_rng(seed)
+    arms, theta = rng.uniform(0.2, 1.0, (8, 3)), 0.4 * rng.standard_normal(3)
+    agent = dw.Agent.for_clicks(3, seed=seed) if clicks else dw.Agent.for_values(3, -9, 9, seed=seed)
+    for t in range(500):
+        one = agent.decide(arms)
+        value = 2.0 + arms[one.arm] @ theta + swing * math.sin(t / 15.0) + 0.3 * rng.standard_normal()
+        odds = -2.0 - arms[one.arm] @ theta + swing * math.sin(t / 15.0)
+        agent.reward(one.id, float(rng.random() < 1.0 / (1.0 + math.exp(-odds))) if clicks else float(value))
+    return agent.drift().level
+
+
+@pytest.mark.parametrize("clicks", [False, True], ids=["values", "clicks"])
+def test_a_level_that_stays_is_none_that_moves_where_vectors_have_no_intercept(clicks):
+    found = [without_intercept(seed, 0.0, clicks) for seed in range(6)]
+    assert any(one.believed for one in found) and not any(one.moves for one in found)
+    missing = [str(one) for one in found if one.believed]
+    assert all("give each a feature that is always 1" in one and "level moves" not in one for one in missing)
+    moving = [without_intercept(seed, 3.0, clicks) for seed in range(3)]
+    assert all(one.moves and str(one).startswith("a common level moves") for one in moving)
+
+
+def test_nobody_is_told_to_add_a_feature_that_is_there():
+    agent, rng = dw.Agent.for_clicks(3, seed=0), np.random.default_rng(0)
+    for _ in range(300):
+        one = agent.decide(np.eye(3))  # three features that add up to 1
+        agent.reward(one.id, float(rng.random() < 0.1 + 0.05 * one.arm))
+    parts = agent._parts
+    told = level_moves(list(parts.meter.recent))
+    assert not lacks_level(list(parts.meter.recent)) and told < 1.0
+    assert lacks_level([(1, 1, np.ones((1, 1, 1)), 0.0), (2, 2, np.full((1, 1, 1), 2.0), 0.0)])
+    quiet = LevelDrift(3.0, True, 64.0, 512.0, 0.5, False)
+    assert "no common level moves" in str(quiet)
+
+
+def test_the_level_of_the_meter_is_its_slow_twin():
+    rng, lessons, tick = np.random.default_rng(8), [], 0
+    for _ in range(40):
+        tick += int(rng.integers(0, 4))
+        born, x = tick - int(rng.integers(0, 3)), rng.standard_normal((1, 2, 1))
+        lessons.append((tick, born, x, float(rng.standard_normal())))
+    assert level_moves(lessons) == pytest.approx(naive_level_moves(lessons), rel=1e-9, abs=1e-9)
 
 
 def test_the_meter_of_a_bank_without_levels_says_nothing_of_them():

@@ -1,5 +1,6 @@
 """Rules that sample: slow twins with the same normal numbers, and the properties of draws."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 from scipy import stats
 
 import driftwise as dw
-from driftwise import research
+from driftwise import checks, research
 from driftwise.kernels.chance import normal, uniform
 from naive_sampling import NaiveGLMTSL, NaiveLinTS, NaiveRandLinUCB
 from refusing import refused
@@ -313,3 +314,63 @@ def test_bad_fields_get_the_sentence():
     with refused("link"):
         research.PosteriorSampling(dim=2, memory=dw.Fade(0.1), link=link)
     assert dw.make("D-GLM-TSL", dim=2, **KNOWN, L=None, S=None).reach > 1e50
+
+
+# ------------------------------------------------------------------------------------------------ the law of checks
+
+
+@dataclasses.dataclass
+class Says:
+    """A policy of the user's own that plays arm 1 with probability `plays`, and records `says`."""
+
+    plays: float
+    says: float
+    deterministic = False
+
+    def start(self, seed=0):
+        return [seed]
+
+    def choose(self, state, arms, draw=None):
+        return int(uniform(state[0], 0, draw or 0, 0, 0) < self.plays)
+
+    def learn(self, state, arms, arm, reward):
+        pass
+
+    def propensities(self, state, arms, draw=None):
+        return np.array([1.0 - self.says, self.says] + [0.0] * (len(arms) - 2))
+
+
+def law(policy, dim=2):
+    checks.propensities_are_the_shares_of_draws(policy, checks._Stream(dim, 20, 0, 1.0))
+
+
+def test_a_propensity_that_is_not_the_share_of_draws_is_found():
+    law(Says(0.3, 0.3))
+    with pytest.raises(AssertionError, match=r"propensity 0\.67"):
+        law(Says(0.3, 0.33))
+
+
+@pytest.mark.parametrize("name", [*ROWS, "Auto"])
+def test_propensities_are_the_shares_of_draws_in_every_state(name):
+    law(dw.make(name, dim=2, **(KNOWN if name != "Auto" else {})))
+
+
+@pytest.mark.parametrize("optimistic", [False, True])
+def test_arms_that_nearly_tie_are_played_as_often_as_is_recorded(optimistic):
+    """Widths that differ by a rounding: the sums of means and bonuses tied, and a tie goes to the first arm."""
+    rng = np.random.default_rng(1)
+    rows = rng.standard_normal((30, 3))
+    arms = dw.ArmSet(rows / np.linalg.norm(rows, axis=1, keepdims=True))
+    for name in ("D-RandLinUCB", "one matrix"):
+        more = {"two_matrix": None} if name == "one matrix" else {}
+        policy = research.LinearSampling(
+            dim=3, memory=dw.Fade(0.1), lam=1.0, drawn="multiplier", exploration=0.8, optimistic=optimistic, **more
+        )
+        state = policy.start(4)
+        for silence in (0.0, 200.0):  # a new state, and one that has forgotten nearly everything
+            if silence:
+                policy.learn(state, arms, 3, 1.0)
+                policy.advance(state, silence)
+            shares = policy.propensities(state, arms).shares
+            counted = np.bincount([policy.choose(state, arms, draw).arm for draw in range(10_000)], minlength=30) / 1e4
+            assert np.abs(counted - shares).max() < 5 * math.sqrt(0.25 / 1e4)

@@ -185,6 +185,42 @@ def a_duplicate_arm_changes_nothing(policy: Policy, data: _Stream) -> None:
     _same_choices(policy, data, doubled, lambda arm: arm if arm < n else arm - n if drawn else -1, "a duplicate arm")
 
 
+# How many draws recorded propensities are held against, and how many standard errors they may be away: with some 30
+# shares 1 of 50,000 checks fails falsely.
+DRAWS, ERRORS = 10_000, 5.0
+
+
+def propensities_are_the_shares_of_draws(policy: Policy, data: _Stream) -> None:
+    """The probability that is recorded of an arm is the share of draws that play it: in a new state, after rewards, and
+    after a long silence, also where arms nearly tie."""
+    one = asked(policy)
+    if one.deterministic or not (isinstance(policy, Compiled) or hasattr(policy, "propensities")):
+        return
+    same = _reach(policy) * data.arms / np.sqrt((data.arms * data.arms).sum(axis=1, keepdims=True))
+    ties = np.concatenate([same, same[:2], same[2:4] * (1.0 - 1e-15)])
+    new, lived = one.start(seed=3), one.start(seed=3)
+    fixed = getattr(policy, "arms", None) == len(data.arms)  # it plays so many arms in every round
+    for t in range(min(20, data.rounds)):
+        one.learn(lived, ArmSet(data.arms), t % len(data.arms), float(data.rewards[t]))
+    idle = lived.copy()
+    one.advance(idle, 1e4)
+    cases = {"a new state": (new, same), "after rewards": (lived, data.arms), "after a silence": (idle, same)}
+    if not fixed:
+        cases |= {"a new state, ties": (new, ties), "after a silence, ties": (idle, ties)}
+    for where, (state, rows) in cases.items():
+        arms = ArmSet(rows)
+        shares, tries = one.shares(state, arms, 0, 0), (one.propensity(state, arms, 0, 0) or (0.0, 0))[1]
+        counts = np.zeros(len(rows))
+        for draw in range(DRAWS):
+            counts[one.choose(state, arms, draw).arm] += 1.0
+        counts /= DRAWS
+        most = np.maximum(shares, counts)
+        error = np.sqrt(most * (1.0 - most) * (1.0 / DRAWS + (1.0 / tries if tries else 0.0))) + 1e-12
+        worst = int(np.argmax(np.abs(counts - shares) / error))
+        told = f"{where}: arm {worst} has the propensity {shares[worst]:.4g} and {counts[worst]:.4g} of {DRAWS} draws"
+        assert abs(counts[worst] - shares[worst]) <= ERRORS * error[worst], told
+
+
 def permuting_arms_permutes_the_choice(policy: Policy, data: _Stream) -> None:
     """The order of arms does not matter. Their norms differ, so there are no ties."""
     _same_choices(policy, data, data.arms[data.shuffle], lambda arm: int(data.shuffle[arm]), "permuted arms")
@@ -469,6 +505,7 @@ _ANY: tuple[Callable[[Any, _Stream], None], ...] = (
     a_duplicate_arm_changes_nothing,
     permuting_arms_permutes_the_choice,
     rotating_arms_changes_nothing,
+    propensities_are_the_shares_of_draws,
 )
 _BUILT_IN: tuple[Callable[[Any, _Stream], None], ...] = (
     other_units_change_nothing,

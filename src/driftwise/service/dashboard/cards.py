@@ -154,9 +154,8 @@ def drift_card(track: Track) -> Html:
         f"; {among}{best} predicts best.",
     )]  # fmt: skip
     if found.level is not None:
-        kind = "no" if found.level.believed else "yes"
-        said.append(tag("p", badge("the common level moves" if found.level.believed else "no common level", kind), " ",
-                        str(found.level), "."))  # fmt: skip
+        words = "the common level moves" if found.level.moves else "no common level moves"
+        said.append(tag("p", badge(words, "no" if found.level.moves else "yes"), " ", str(found.level), "."))
     else:
         said.append(tag("p", "This policy does not separate a common level of all arms from preferences; Auto with "
                         "levels does.", class_="soft"))  # fmt: skip
