@@ -194,7 +194,7 @@ def propensities_are_the_shares_of_draws(policy: Policy, data: _Stream) -> None:
     """The probability that is recorded of an arm is the share of draws that play it: in a new state, after rewards, and
     after a long silence, also where arms nearly tie."""
     one = asked(policy)
-    if one.deterministic or not (isinstance(policy, Compiled) or hasattr(policy, "propensities")):
+    if one.deterministic or (one is not policy and not hasattr(policy, "propensities")):
         return
     same = _reach(policy) * data.arms / np.sqrt((data.arms * data.arms).sum(axis=1, keepdims=True))
     ties = np.concatenate([same, same[:2], same[2:4] * (1.0 - 1e-15)])

@@ -275,7 +275,7 @@ class TrendBank(Bank):
         return self._spread(state, X, self.best_of(state, X, ACTING).arm)
 
     def _spread(self, state: State, X: Floats, best: int, costs: Floats = _NO_COSTS) -> Floats:
-        """The probability that each arm is played, where `best` is the one that is played but for audits."""
+        """The probability that each arm is played, where `best` is played but for forced exploration."""
         count = float(self.hold.read(state).counters[0, point.COUNT])
         look = float(audit_chance(self.point, state.gauge, count))
         trial = float(trial_chance(self.point, state.gauge, self._evidence(state), count))
@@ -286,7 +286,8 @@ class TrendBank(Bank):
         return shares
 
     def priced(self, state: State, arms: ArmSet, costs: Floats, draw: int | None) -> tuple[Choice, Floats]:
-        """The choice where costs are subtracted from scores, audits among them, and the probability of every arm."""
+        """The choice where costs are subtracted from scores, forced ones among them, and the probability of every
+        arm."""
         found, sure = super().priced(state, arms, costs, draw)
         if self.deterministic:
             return found, sure
