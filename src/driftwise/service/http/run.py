@@ -8,7 +8,6 @@ import signal
 import socket
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -131,21 +130,25 @@ def _keyless(host: str, db: object) -> BadInput:
 
 def _check_address(host: str, port: int) -> None:
     """Refuse an address at which no server can listen."""
+    why = ""
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    except OSError:
-        raise _taken(host, port) from None
-    for family, kind, protocol, _, address in found:
-        with suppress(OSError), socket.socket(family, kind, protocol) as tried:
-            tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            tried.bind(address)
-            return
-    raise _taken(host, port)
+        for family, kind, protocol, _, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
+            try:
+                with socket.socket(family, kind, protocol) as tried:
+                    tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                    tried.bind(address)
+                    return
+            except OSError as error:
+                why = str(error.strerror)
+    except OSError as error:  # no address has this name
+        why = str(error.strerror)
+    raise _taken(host, port, why)
 
 
-def _taken(host: str, port: int) -> BadInput:
+def _taken(host: str, port: int, why: str = "") -> BadInput:
+    got = f"{host}, port {port}" + (f": {why.lower()}" if why else "")
     wanted = "an address of this machine, and a port that no other process uses"
-    return BadInput("host", f"{host}, port {port}", wanted, "pass another --port or --host")
+    return BadInput("host", got, wanted, "pass another --port or --host")
 
 
 def run(application: Any, host: str, port: int, listening: Callable[[int], None] = lambda port: None) -> None:
