@@ -237,7 +237,7 @@ class NaivePosterior(History):
 
 
 class Lane:
-    """A memory of so many rounds: observations (x, r, weight, lag, at, strength), weight and lag as at clock `at`.
+    """A memory of so many rounds: rows of x, r, weight, lag, at and strength, with weight and lag as at clock `at`.
 
     A reward weighs its age's weight times its strength, which is that of its noise.
     """
@@ -245,7 +245,7 @@ class Lane:
     def __init__(self, dim, rounds, trend=False):
         self.dim, self.rounds, self.trend = dim, rounds, trend
         self.gamma = 1.0 if math.isinf(rounds) else 1.0 - 1.0 / rounds
-        self.clock, self.observations = 0.0, []
+        self.clock, self.rows = 0.0, np.empty((0, dim + 5))
 
     def advance(self, ticks):
         """Time passes."""
@@ -253,20 +253,19 @@ class Lane:
 
     def learn(self, x, r, age, weight=1.0, strength=1.0):
         """A reward that was born `age` ago."""
-        self.observations.append((x, r, weight, 0.0, self.clock - age, strength))
+        self.rows = np.vstack([self.rows, [*x, r, weight, 0.0, self.clock - age, strength]])
 
     def now(self):
         """Vectors, rewards, weights and lags at the present clock, and strengths."""
-        weights = [w * self.gamma ** (self.clock - at) for _, _, w, _, at, _ in self.observations]
-        lags = [lag + self.clock - at for _, _, _, lag, at, _ in self.observations]
-        X = np.array([x for x, *_ in self.observations]).reshape(-1, self.dim)
-        rewards, strengths = ([one[k] for one in self.observations] for k in (1, 5))
-        return X, np.array(rewards), np.array(weights), np.array(lags), np.array(strengths)
+        rewards, weights, lags, at, strengths = self.rows[:, self.dim :].T.copy()
+        X, since = self.rows[:, : self.dim].copy(), self.clock - at
+        return X, rewards, weights * self.gamma**since, lags + since, strengths
 
     def take_over(self, other):
         """Take over the other's data with their current weights; those of a plain memory have no lags."""
-        rows = zip(*other.now(), strict=True)
-        self.observations = [(x, r, w, lag if other.trend else 0.0, self.clock, how) for x, r, w, lag, how in rows]
+        X, rewards, weights, lags, strengths = other.now()
+        lags, at = lags if other.trend else np.zeros_like(lags), np.full_like(lags, self.clock)
+        self.rows = np.column_stack([X, rewards, weights, lags, at, strengths])
 
     def ridges(self, ridge, units):
         """The ridge of every feature."""
@@ -492,23 +491,23 @@ class Filter:
 
     def __init__(self, dim, rounds, slope):
         self.dim, self.rounds, self.slope, self.g = dim, rounds, slope, 1.0 - 1.0 / rounds
-        self.clock, self.seen = 0.0, []  # (x, r), when it came, its weight
+        self.clock, self.seen = 0.0, np.empty((0, dim + 3))  # x, r, when it came, its weight
 
     def later(self, ticks):
         """The clock so many ticks from now."""
-        mass = self.g**self.clock + sum(weight * self.g ** (self.clock - at) for _, at, weight in self.seen)
+        mass = self.g**self.clock + (self.seen[:, -1] * self.g ** (self.clock - self.seen[:, -2])).sum()
         return self.clock + min(ticks, max(0.0, math.log(1e-6 / mass) / math.log(self.g)))
 
     def learn(self, x, r, weight=1.0):
         """Learn an arm and its reward, which has the variance R^2/weight."""
-        self.seen.append((np.append(x, r), self.clock, weight))
+        self.seen = np.vstack([self.seen, [*x, r, self.clock, weight]])
 
     def fit(self, guess, ticks):
         """xbar, rbar and v so many ticks from now; `guess` is the weight of the first guess at the start."""
         now = self.later(ticks)
-        times = np.array([0.0, *(at for _, at, _ in self.seen)]) - now
-        w = self.g**-times * np.array([guess, *(weight for *_, weight in self.seen)])
-        values = np.array([np.zeros(self.dim + 1), *(both for both, *_ in self.seen)])
+        times = np.append(0.0, self.seen[:, -2]) - now
+        w = self.g**-times * np.append(guess, self.seen[:, -1])
+        values = np.vstack([np.zeros(self.dim + 1), self.seen[:, :-2]])
         design = np.vander(times, 2 if self.slope else 1, increasing=True)
         A = (design.T * w) @ design + np.diag([0.0, self.rounds**2][: design.shape[1]])
         level = np.linalg.solve(A, (design.T * w) @ values)[0]
