@@ -75,6 +75,8 @@ def test_a_decision_with_options_is_the_one_among_its_arms(policy, allowed, pric
     if price:
         assert np.array_equal(told.cost, COST[there])
         assert told.score == pytest.approx(told.mean + told.bonus - told.cost, abs=1e-15)
+        if told.runner_up is not None:  # what moved the choice names the price
+            assert dict(told.pulls)["cost"] == told.cost[told.runner_up] - told.cost[told.chosen]
 
 
 @pytest.mark.parametrize(("policy", "allowed", "price", "epsilon"), OPTIONS, ids=str)

@@ -54,7 +54,9 @@ def test_a_service_decides_among_allowed_arms_at_their_costs_as_an_agent_does(db
             assert other.json()["code"] == "other_decision" and "cost" in other.json()["error"]
             seen = asked.ask("GET", f"home/explain/{id}").json()
             assert seen["recomputed"] and len(seen["arms"]) == (np.ones(3)[_mask(more)]).sum()
-            assert {one["arm"]: one["score"] for one in seen["arms"]}[told["arm"]] == told["score"]
+            of = {one["arm"]: one for one in seen["arms"]}[told["arm"]]
+            assert of["mean"] == told["mean"]  # the bonus of a forced decision is another
+            assert of["score"] == of["mean"] + of["bonus"] - (of.get("cost") or 0.0)
     (found,) = verify(db)
     assert not found.differs and found.decisions == 60
 
@@ -104,6 +106,36 @@ def test_a_policy_that_does_not_rank_arms_refuses_costs(tmp_path):
         told = asked.decide("a", cost=[0, 0, 0.1])
         assert told.status_code == 422 and "ranks arms" in told.json()["error"]
         assert asked.decide("a", allowed=[0, 1]).status_code == 200
+
+
+def test_the_page_of_a_decision_shows_what_arms_cost_and_what_that_moved(tmp_path):
+    with living(tmp_path / "a.db") as asked:
+        asked.put()
+        for id, more in (("free", {}), ("priced", {"cost": [0.0, 0.25, 9.0]})):
+            asked.decide(id, **more)
+            asked.reward(id, 1)
+        pages = {id: asked.get(f"/streams/home/decisions/{id}").text for id in ("free", "priced")}
+    assert "Score = estimate + bonus," in pages["free"] and "cost" not in pages["free"].split("<main")[-1]
+    assert "Score = estimate + bonus - cost," in pages["priced"] and ">0.25<" in pages["priced"]
+    assert "and the cost " in pages["priced"] and ">cost<" in pages["priced"]
+
+
+def test_costs_of_nothing_leave_a_stream_its_propensities(tmp_path):
+    """Decisions with costs were never forced ones: their propensity was 1, and no log of them could be evaluated."""
+    with living(tmp_path / "a.db") as asked:
+        for name in ("free", "priced"):
+            asked.put(name, policy={**AUTO, "audit": 3.0}, half_life=None, seed=4)
+        for number in range(40):
+            told = [
+                asked.decide(f"d{number}", stream=name, **more).json()
+                for name, more in (("free", {}), ("priced", {"cost": [0, 0, 0]}))
+            ]
+            for part in ("arm", "score", "mean", "bonus", "propensity"):
+                assert told[0][part] == told[1][part]
+            assert number == 0 or 0.0 < told[0]["propensity"] < 1.0
+            for name in ("free", "priced"):
+                asked.reward(f"d{number}", number % 2, stream=name)
+    assert not [one for found in verify(tmp_path / "a.db") for one in found.differs]
 
 
 def test_limits_that_were_changed_are_found_by_verify(tmp_path):
