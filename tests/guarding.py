@@ -70,13 +70,21 @@ def changed(given):
             yield f"{given} set to {other}", other
 
 
+def pieces_of(function):
+    """What tells functions of one factory apart."""
+    return tuple(id(cell.cell_contents) for cell in function.__closure__ or ())
+
+
 def recorded(play):
     """The first calls of each entry while something is played: their arguments."""
-    known = {(live.call.__code__, id(live.call.__globals__)): name for name, live in entries.LIST.items()}
-    found = {name: [] for name in entries.LIST}
+    known = {(live.call.__code__, pieces_of(live.call)): name for name, live in entries.LIST.items()}
+    found, codes = {name: [] for name in entries.LIST}, {code for code, _ in known}
 
     def watch(frame, event, _):
-        if event != "call" or (name := known.get((frame.f_code, id(frame.f_globals)))) is None:
+        if event != "call" or frame.f_code not in codes:
+            return
+        pieces = tuple(id(frame.f_locals[one]) for one in frame.f_code.co_freevars)
+        if (name := known.get((frame.f_code, pieces))) is None:
             return
         if len(found[name]) < EXAMPLES:
             code = frame.f_code

@@ -33,7 +33,13 @@ def nodes(tree: ast.AST) -> list[ast.AST]:
 
 @cache
 def functions(tree: ast.AST) -> list[Function]:
-    return [node for node in nodes(tree) if isinstance(node, ast.FunctionDef)]
+    """All functions, each without those that are defined in it: a factory is not what it makes."""
+    return [_without_inner(node) for node in nodes(tree) if isinstance(node, ast.FunctionDef)]
+
+
+def _without_inner(node: Function) -> Function:
+    own = [one for one in node.body if not isinstance(one, ast.FunctionDef)]
+    return node if own == node.body else ast.FunctionDef(**{**dict(ast.iter_fields(node)), "body": own})
 
 
 def homes(found: Detector, trees: dict[str, ast.Module]) -> list[str]:

@@ -32,7 +32,7 @@ SECTIONS = sections(TEXT)
 # Tests of the design, which are not recipes for users.
 TRIALS = sections((ROOT / "tests" / "extending_power.md").read_text(encoding="utf-8"))
 # The most files of src that a recipe may touch (CONTRIBUTING.md#design).
-MOST = {"A rule": 3, "A memory": 3, "A link": 1, "A world": 2, "A panel": 2}
+MOST = {"A rule": 3, "A memory": 4, "A link": 1, "A world": 2, "A panel": 2}
 recipes = pytest.mark.parametrize("name", SECTIONS)
 
 

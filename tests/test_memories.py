@@ -1,7 +1,6 @@
 """The law of a memory's file (kernels/memories): an observation has the weight that `Memory.weight` gives its age."""
 
 import math
-from types import ModuleType
 
 import numpy as np
 import pytest
@@ -66,14 +65,14 @@ def test_every_memory_is_held_to_its_weight():
 # ----------------------------------------------------------------------------------- one memory's pieces, and mistakes
 
 
-def by_phases(memory, file, atoms=False):
-    """The same for the phases bound to one memory's file, interpreted."""
+def by_phases(memory, own, atoms=False):
+    """The same for the phases of one memory's pieces, interpreted."""
     from driftwise.kernels.memories.phases import phases_of
     from driftwise.kernels.point import Lesson, history_of, sums_of
 
     known = {"dim": 2, "memory": memory, "lam": 1.0, "delta": 0.1}
     policy = dw.research.GLMUCB(**known, horizon=50) if atoms else dw.LinearUCB(**known, radius="posterior")
-    learns, X = phases_of(file, atoms).learn_, ARM.T[None].copy()
+    learns, X = phases_of(own).learn_, ARM.T[None].copy()
 
     def lesson(state, arm, ticks, age=0.0):
         flags = policy.layout.flags
@@ -89,35 +88,29 @@ def by_phases(memory, file, atoms=False):
     held_to_its_weight(memory, learn, lambda state, ticks: lesson(state, -1, ticks), weighed)
 
 
-def planted(file, **pieces):
-    """A memory's file with other pieces in it."""
-    made = ModuleType(f"planted_{file.__name__.rpartition('.')[2]}")
-    vars(made).update({**vars(file), "__name__": made.__name__, **pieces})
-    return made
-
-
 def try_phases():
-    from driftwise.kernels.memories import fade, keep, restart, restart_at, trend, window
-    from driftwise.kernels.memories.any import MEMORIES as FILES
+    from driftwise.kernels.memories import any, fade, keep, restart, trend, window
 
-    assert list(FILES.values()) == [keep, fade, window, restart, trend, restart_at]
+    assert {memory.code for memory in MEMORIES} == any.MEMORIES.keys()
     for memory in MEMORIES:
-        by_phases(memory, FILES[memory.code])
+        kind = any.MEMORIES[memory.code]
+        by_phases(memory, kind.sums)
         if memory.still:
-            by_phases(memory, FILES[memory.code], atoms=True)
+            by_phases(memory, kind.atoms or kind.sums, atoms=True)
+    keeps = keep.KIND.sums
     mistakes = [
-        planted(fade, weight=keep.weight), planted(fade, run_=keep.run_), planted(window, run_=keep.run_),
-        planted(window, accepts=keep.accepts), planted(restart, turn_=keep.turn_, run_=keep.run_),
-        planted(restart, accepts=keep.accepts), planted(trend, run_=keep.run_),
+        (fade, {"weight": keeps.weight}), (fade, {"run_": keeps.run_}), (window, {"run_": keeps.run_}),
+        (window, {"accepts": keeps.accepts}), (restart, {"turn_": keeps.turn_, "run_": keeps.run_}),
+        (restart, {"accepts": keeps.accepts}), (trend, {"run_": keeps.run_}),
     ]  # fmt: skip
-    for file in mistakes:
-        memory = next(one for one in MEMORIES if one.code == file.CODE)
+    for file, pieces in mistakes:
+        memory = next(one for one in MEMORIES if one.code == file.KIND.code)
         try:
-            by_phases(memory, file)
+            by_phases(memory, file.KIND.sums._replace(**pieces))
         except AssertionError:
             continue
-        raise SystemExit(f"{file.__name__} has another weight than {memory}, and was not found out")
+        raise SystemExit(f"{file.__name__} with {pieces} has another weight than {memory}, and was not found out")
 
 
-def test_the_phases_bound_to_one_file_keep_the_law_and_mistakes_in_it_are_found_out():
+def test_the_phases_made_of_one_memorys_pieces_keep_the_law_and_mistakes_in_it_are_found_out():
     interpreted("import test_memories; test_memories.try_phases()")

@@ -16,7 +16,7 @@ SOURCES = Path(driftwise.__file__).parent
 COMMANDS = {
     "backup", "evaluate", "evidence", "explain", "export", "forget", "refold", "restore", "run", "serve", "verify",
 }  # fmt: skip
-# One piece by one name in every memory, adaptation and family: loops are bound to them by that name. So are the
+# One piece by one name in every memory, adaptation and family: factories are given them under that name. So are the
 # sections of an agent's snapshot.
 PIECES = {
     "absorb_", "accepts", "run_", "turn_", "weight", "after_", "before_", "bank_scores_", "Lanes", "lane_follow_",
@@ -27,12 +27,12 @@ ANSWERS = {"Arm", "Decided", "Rewarded", "Refusal", "Counts", "RampAnswer", "Str
 # Names that stand for two things. None may be added. Sums: the sums of a log (public), and a bundle of a state's sums.
 OLD = {"Sums"}
 
-# The decorators of kernels (_internal/compiling.py), which also make bound functions.
+# The decorators of kernels (_internal/compiling.py), which also make functions.
 DECORATORS = {"entry", "kernel", "loop", "part", "piece", "routine", "scalar"}
 
 
 def defined(sources: dict[str, str]) -> dict[str, list[str]]:
-    """Where each public class and function of modules is defined, bound kernels too: `f = piece(bind(…))`."""
+    """Where each public class and function of modules is defined, kernels that are made too: `f = piece(g)`."""
     found = defaultdict(list)
     for path, text in sources.items():
         for node in ast.parse(text).body:
@@ -67,6 +67,6 @@ def test_what_users_import_has_its_name_alone_above_the_kernels():
 
 
 def test_a_name_that_stands_for_two_things_is_found():
-    first = "class Row: pass\ndef one(): pass\nfold_ = piece(bind(_fold, 'fold_'))"
+    first = "class Row: pass\ndef one(): pass\nfold_ = piece(_fold)"
     found = defined({"a.py": first, "b.py": "class Row: pass\ndef _one(): pass\ndef fold_(): pass\nfirst = len([])"})
     assert {name for name, paths in found.items() if len(paths) > 1} == {"Row", "fold_"}

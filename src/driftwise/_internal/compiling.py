@@ -12,6 +12,7 @@ from collections.abc import Callable
 from functools import cache, cached_property, update_wrapper
 from importlib import import_module
 from importlib.util import find_spec
+from types import FunctionType
 from typing import Any, TypeVar, cast
 
 from driftwise._internal import compile_notice
@@ -82,6 +83,11 @@ class Kernel:
         self.left = PATIENCE
         self.spent, self.late = Spent(function.__name__), False  # the time as Python, and whether calls begin so
 
+    @property
+    def decorated(self) -> str:
+        """How it is compiled, in text."""
+        return f"{self.options}{self.inside}{self.polished}{self.plain}{self.rolled}"
+
     @cached_property
     def dispatcher(self) -> Any:
         """numba's function for compiled callers."""
@@ -118,7 +124,7 @@ class Kernel:
     @cached_property
     def python(self) -> Callable[..., Any]:
         """The function as Python, as are all that it calls: nothing is compiled, and the bits are the same."""
-        return as_python(self.py_func, _py_func_of)
+        return as_python(cast(FunctionType, self.py_func))
 
     def is_early(self, steps: int) -> bool:
         """Whether so many steps as Python take less time than compiling would."""
@@ -175,11 +181,6 @@ class Kernel:
         return f"<{self.__name__}, compiled on first use>"
 
 
-def _py_func_of(one: Any) -> Callable[..., Any] | None:
-    """The Python function of a kernel or of special instructions; None for anything else."""
-    return one.py_func if isinstance(one, (Kernel, Inside)) else None
-
-
 def _named(module: str, name: str) -> Any:
     return getattr(import_module(module), name)
 
@@ -229,6 +230,16 @@ def entry(function: F) -> F:
     The rule for pieces that return views applies here too.
     """
     return _kernel(function, rolled=True, _nrt=False)
+
+
+def stored_as(name: str) -> Callable[[F], F]:
+    """Name a function that a factory makes, so that what numba stores of it is found again."""
+
+    def made(function: F) -> F:
+        function.__name__ = function.__qualname__ = name
+        return function
+
+    return made
 
 
 def brief(steps: Callable[..., int]) -> Callable[[F], F]:

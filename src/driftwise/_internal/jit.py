@@ -14,13 +14,14 @@ import tempfile
 import warnings
 from importlib import import_module
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 import numba
 from numba.core.registry import cpu_target
 
 from driftwise._internal import compile_notice, numba_text
-from driftwise._internal.sources import cache_folders
+from driftwise._internal.sources import cache_folders, digest_of
 
 config: Any = numba.config
 
@@ -104,7 +105,7 @@ def dispatcher_of(kernel: Any) -> Any:
     """numba's function of a kernel for compiled callers. For calls from Python see `called_of`."""
     import_module("driftwise._internal.intrinsics")  # it registers the instructions before numba needs them
     if kernel.inside and numba_text.possible:
-        return numba_text.llvm_text(kernel.py_func, kernel.polished, _COMMON | kernel.options)
+        return numba_text.llvm_text(_known_by_pieces(kernel.py_func), kernel.polished, _COMMON | kernel.options)
     return _compiled(kernel)
 
 
@@ -120,6 +121,22 @@ def type_of(name: str) -> Any:
     return context.resolve_value_type(found)
 
 
+def _known_by_pieces(function: FunctionType) -> FunctionType:
+    """The function under a name that has the digest of its pieces if a factory made it: of equal names, code that was
+    loaded and code that is compiled now could be taken for each other."""
+    ending = f"_{digest_of(function)}" if function.__closure__ else ""
+    if not function.__qualname__.endswith(ending):
+        function.__qualname__ += ending
+    return function
+
+
+def _find_by_pieces(compiled: Any) -> None:
+    """Let numba find stored code by the digest of all pieces: its own key has the bytes of a closure's cells, which
+    differ between processes."""
+    kept, digest = compiled._cache, digest_of(compiled.py_func)
+    kept._index_key = lambda signature, codegen: (signature, codegen.magic_tuple(), digest)
+
+
 def _compiled(kernel: Any) -> Any:
     before = config.CACHE_DIR
     config.CACHE_DIR = str(FOLDER) if FOLDER else before
@@ -128,7 +145,9 @@ def _compiled(kernel: Any) -> Any:
         tuned = numba_text.ROLLED if kernel.rolled else {}
         of_a_file = not kernel.py_func.__code__.co_filename.startswith("<")  # numba caches nothing else
         kept = FOLDER is not None and of_a_file
-        compiled = compiler(cache=kept, **_COMMON, **kernel.options, **tuned)(kernel.py_func)
+        compiled = compiler(cache=kept, **_COMMON, **kernel.options, **tuned)(_known_by_pieces(kernel.py_func))
+        if kept:
+            _find_by_pieces(compiled)
     finally:
         config.CACHE_DIR = before
     numba_text.load_lightly(compiled)

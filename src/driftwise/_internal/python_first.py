@@ -12,12 +12,12 @@ import os
 import time
 from collections.abc import Callable
 from functools import cache, cached_property
-from types import CodeType, FunctionType
+from types import CellType, FunctionType
 from typing import Any
 
 import numpy as np
 
-from driftwise._internal.sources import was_compiled
+from driftwise._internal.sources import names_in, was_compiled
 from driftwise.errors import BadInput
 
 _MOST_NUMBERS = 20_000  # of a call's arrays: with more of them a single call could take long
@@ -98,22 +98,25 @@ def _returned(found: Any) -> Any:
     return found.item() if isinstance(found, np.generic) else found
 
 
-_copies: dict[Any, FunctionType] = {}
+_copies: dict[FunctionType, FunctionType] = {}
 
 
-def as_python(function: Any, py_func_of: Callable[[Any], Callable[..., Any] | None]) -> FunctionType:
-    """A copy of the function that calls Python functions where it names kernels (`py_func_of` gives those)."""
+def as_python(function: FunctionType) -> FunctionType:
+    """A copy of the function that calls Python functions where it names kernels."""
     if function not in _copies:
-        known = dict(function.__globals__)
-        made = FunctionType(function.__code__, known, function.__name__, function.__defaults__, function.__closure__)
+        known, cells = dict(function.__globals__), function.__closure__ or ()
+        own = tuple(CellType() for _ in cells)
+        made = FunctionType(function.__code__, known, function.__name__, function.__defaults__, own)
         _copies[function] = made
-        for name in _names_in(function.__code__):
-            called = py_func_of(known.get(name))
-            if called is not None:
-                known[name] = as_python(called, py_func_of)
+        for name in names_in(function.__code__):
+            if name in known:
+                known[name] = _python(known[name])
+        for cell, one in zip(own, cells, strict=True):
+            cell.cell_contents = _python(one.cell_contents)
     return _copies[function]
 
 
-def _names_in(code: CodeType) -> set[str]:
-    """The names in code that may be global, those of functions inside it included."""
-    return set(code.co_names).union(*(_names_in(one) for one in code.co_consts if isinstance(one, CodeType)))
+def _python(one: object) -> object:
+    """The Python function of a kernel or of special instructions; anything else as it is."""
+    function = getattr(one, "py_func", None)
+    return as_python(function) if isinstance(function, FunctionType) else one

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
+from types import CodeType, FunctionType, ModuleType
+
+import numpy as np
 
 PACKAGE = Path(__file__).resolve().parents[1]
 # The sources of compiled code.
@@ -41,5 +45,57 @@ def _user_cache() -> list[Path]:
 
 def was_compiled(name: str) -> bool:
     """Whether numba has stored compiled code of the entry of this name. Nothing is imported for the answer."""
-    folders = cache_folders(os.environ.get("NUMBA_CACHE_DIR", ""))
-    return any(True for folder in folders for _ in folder.rglob(f"*.{name}-*.nbi"))
+    folders, digits = cache_folders(os.environ.get("NUMBA_CACHE_DIR", "")), "[0-9a-f]" * DIGITS
+    stored = (f"*.{name}-*.nbi", f"*.{name}_{digits}-*.nbi")  # of a module's own functions, and of factories'
+    return any(True for folder in folders for one in stored for _ in folder.rglob(one))
+
+
+# ------------------------------------------------------------------------------------------ one function
+
+DIGITS = 16
+
+
+def names_in(code: CodeType) -> set[str]:
+    """The names in code that may be global, those of functions inside it included."""
+    return set(code.co_names).union(*(names_in(one) for one in code.co_consts if isinstance(one, CodeType)))
+
+
+_digests: dict[FunctionType, str] = {}
+
+
+def digest_of(function: FunctionType) -> str:
+    """A digest of a function's code and of everything that it calls or reads by name: globals, and the pieces that a
+    factory was given. Two functions of one factory with different pieces differ, wherever the pieces were defined."""
+    if function not in _digests:
+        _digests[function] = ""  # one that calls itself
+        code, names = function.__code__, names_in(function.__code__)
+        read = {name: function.__globals__[name] for name in sorted(names & function.__globals__.keys())}
+        cells = zip(code.co_freevars, function.__closure__ or (), strict=True)
+        read |= {name: cell.cell_contents for name, cell in cells}
+        parts = [*_told_of(code), *(f"{name}={_told(one, names)}" for name, one in read.items())]
+        _digests[function] = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:DIGITS]
+    return _digests[function]
+
+
+def _told_of(code: CodeType) -> Iterable[str]:
+    yield code.co_code.hex()
+    yield from code.co_names
+    for one in code.co_consts:
+        yield from _told_of(one) if isinstance(one, CodeType) else (repr(one),)
+
+
+def _told(one: object, names: set[str]) -> str:
+    """What a function reads, in text that is the same in every process; of a module, what the function names."""
+    function = getattr(one, "py_func", one)
+    if isinstance(function, FunctionType):
+        return f"{digest_of(function)}{getattr(one, 'decorated', '')}"
+    if isinstance(one, ModuleType):
+        own = sorted(names & vars(one).keys()) if one.__name__.startswith("driftwise") else []
+        return ",".join([one.__name__, *(_told(vars(one)[name], names) for name in own)])
+    if isinstance(one, type):
+        return f"{one.__module__}.{one.__qualname__}{getattr(one, '_fields', '')}"
+    if isinstance(one, (tuple, list)):
+        return ",".join(_told(part, names) for part in one)
+    if isinstance(one, np.ndarray):
+        return f"{one.dtype}{one.shape}{one.tobytes().hex()}"
+    return repr(one) if isinstance(one, (int, float, complex, str, bytes, type(None))) else type(one).__qualname__

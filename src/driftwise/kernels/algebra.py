@@ -1,4 +1,4 @@
-"""Factors of symmetric matrices and solutions with them, written once for one number or eight, and bound to variants.
+"""Factors of symmetric matrices and solutions with them, written once for one number or eight.
 
 Variants differ in three ways. An entry is a number, or eight lanes side by side (kernels/lanes.py). A row is multiplied
 by 1/pivot, which is kept, or divided by the pivot: the bits differ. A pivot that is too small is raised to the ridge,
@@ -11,100 +11,160 @@ registers, and kernels/foretell.py solves for the rows below a matrix in the sam
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import NamedTuple
 
 from driftwise.kernels import piece
-from driftwise.kernels.binding import bind, unbound
 from driftwise.kernels.lanes import Lanes, load, roots, store_, where_above
 from driftwise.kernels.point import Floats
 
 ROUNDING = 2.220446049250313e-16
 
-get = unbound("get", "reads an entry of a factor")
-put_ = unbound("put_", "writes an entry of a factor")
-take = unbound("take", "reads an entry of the matrix or the vector given")
-over = unbound("over", "divides by a pivot")
-begin = unbound("begin", "makes a diagonal entry of the matrix the first value of a pivot's square")
-admit = unbound("admit", "raises a pivot's square, or makes it negative to refuse it")
-refused = unbound("refused", "says whether a pivot's square is refused")
-lifted = unbound("lifted", "counts a pivot that was raised")
-put_pivot_ = unbound("put_pivot_", "stores a pivot from its square")
-get_at = unbound("get_at", "reads an entry of the solution")
-put_at_ = unbound("put_at_", "writes an entry of the solution")
-first_row = unbound("first_row", "is the first row that is not 0")
-column_ = unbound("column_", "solves for a column")
-left = unbound("left", "reads an entry of the first factor of a product")
-first_term = unbound("first_term", "is the first term of a product's entry that is not 0")
+# One number, or eight side by side.
+Value = Lanes
+Place = int | tuple[int, int]
+
+# ------------------------------------------------------------------------------------------ what variants differ in
 
 
-def _factor(G: Floats, at: int, ridge: Any, low: Floats, pivot: Floats) -> int:
-    """low low' = G[at] + ridge·I, lower triangles; returns the number of raised pivots, or -1 if one is refused.
+class Cells(NamedTuple):
+    """How an entry of a factor is read, written, and divided by a pivot."""
 
-    The kinds for a single matrix (d, d) do not read `at`. low may be the matrix.
-    """
-    raised = 0
-    for i in range(low.shape[0]):
-        for j in range(i):
-            v = take(G, at, i, j)
-            for k in range(j):
-                v -= get(low, (i, k)) * get(low, (j, k))
-            put_(low, (i, j), over(v, low, pivot, j))
-        diagonal = take(G, at, i, i)
-        v = begin(diagonal, ridge)
-        for k in range(i):
-            v -= get(low, (i, k)) * get(low, (i, k))
-        square = admit(v, diagonal, ridge)
-        if refused(square):
-            return -1
-        raised += lifted(v, square)
-        put_pivot_(low, pivot, i, square)
-    return raised
+    get: Callable[[Floats, Place], Value]
+    put_: Callable[[Floats, Place, Value], None]
+    over: Callable[[Value, Floats, Floats, int], Value]
 
 
-def _forward(low: Floats, pivot: Floats, b: Floats, at: int, out: Floats) -> None:
-    """out = low⁻¹ b[at]; the kinds for a single vector do not read `at`, and out may be that vector."""
-    for i in range(first_row(at), low.shape[0]):
-        v = take(b, at, i)
-        for k in range(first_row(at), i):
-            v -= get(low, (i, k)) * get_at(out, at, k)
-        put_at_(out, at, i, over(v, low, pivot, i))
+class Pivots(NamedTuple):
+    """The first value of a pivot's square, from a diagonal entry of the matrix and the ridge; what it is raised to, or
+    a negative number that refuses it; whether it is refused; how many were raised; and how a pivot is stored."""
+
+    begin: Callable[[Value, Value], Value]
+    admit: Callable[[Value, Value, Value], Value]
+    refused: Callable[[Value], bool]
+    lifted: Callable[[Value, Value], int]
+    put_: Callable[[Floats, Floats, int, Value], None]
 
 
-def _backward(low: Floats, pivot: Floats, out: Floats) -> None:
-    """out <- low⁻ᵀ out."""
-    for i in range(low.shape[0] - 1, -1, -1):
-        v = get(out, i)
-        for k in range(i + 1, low.shape[0]):
-            v -= get(low, (k, i)) * get(out, k)
-        put_(out, i, over(v, low, pivot, i))
+class Solution(NamedTuple):
+    """How a solution is read and written, what it is the solution for, and its first row that is not 0."""
+
+    take: Callable[[Floats, int, int], Value]
+    get: Callable[[Floats, int, int], Value]
+    put_: Callable[[Floats, int, int, Value], None]
+    first_row: Callable[[int], int]
 
 
-def _divide(low: Floats, pivot: Floats, M: Floats, to: Floats) -> None:
-    """to = low⁻¹ M, column by column; to may be M."""
-    for j in range(M.shape[1]):
-        column_(low, pivot, M, j, to)
+Factor = Callable[[Floats, int, Value, Floats, Floats], int]
+Forward = Callable[[Floats, Floats, Floats, int, Floats], None]
+Backward = Callable[[Floats, Floats, Floats], None]
+Divide = Callable[[Floats, Floats, Floats, Floats], None]
+Multiply = Callable[[Floats, Floats, Floats], None]
 
 
-def _multiply(A: Floats, B: Floats, out: Floats) -> None:
-    """out = A B."""
-    for i in range(out.shape[0]):
-        for j in range(out.shape[0]):
-            t = 0.0
-            for k in range(first_term(i, j), out.shape[0]):
-                t += left(A, i, k) * B[k, j]
-            out[i, j] = t
+def factoring(cells: Cells, take: Callable[[Floats, int, int, int], Value], pivots: Pivots) -> Factor:
+    """The piece that factors; `take` reads an entry of the matrix."""
+    get, put_, over = cells
+    begin, admit, refused, lifted, put_pivot_ = pivots
+
+    @piece
+    def factor_(G: Floats, at: int, ridge: Value, low: Floats, pivot: Floats) -> int:
+        """low low' = G[at] + ridge·I, lower triangles; returns the number of raised pivots, or -1 if one is refused.
+
+        The kinds for a single matrix (d, d) do not read `at`. low may be the matrix.
+        """
+        raised = 0
+        for i in range(low.shape[0]):
+            for j in range(i):
+                v = take(G, at, i, j)
+                for k in range(j):
+                    v -= get(low, (i, k)) * get(low, (j, k))
+                put_(low, (i, j), over(v, low, pivot, j))
+            diagonal = take(G, at, i, i)
+            v = begin(diagonal, ridge)
+            for k in range(i):
+                v -= get(low, (i, k)) * get(low, (i, k))
+            square = admit(v, diagonal, ridge)
+            if refused(square):
+                return -1
+            raised += lifted(v, square)
+            put_pivot_(low, pivot, i, square)
+        return raised
+
+    return factor_
+
+
+def going_forward(cells: Cells, solution: Solution) -> Forward:
+    """The piece that solves with a factor."""
+    get, _, over = cells
+    take, get_at, put_at_, first_row = solution
+
+    @piece
+    def forward_(low: Floats, pivot: Floats, b: Floats, at: int, out: Floats) -> None:
+        """out = low⁻¹ b[at]; the kinds for a single vector do not read `at`, and out may be that vector."""
+        for i in range(first_row(at), low.shape[0]):
+            v = take(b, at, i)
+            for k in range(first_row(at), i):
+                v -= get(low, (i, k)) * get_at(out, at, k)
+            put_at_(out, at, i, over(v, low, pivot, i))
+
+    return forward_
+
+
+def going_backward(cells: Cells) -> Backward:
+    """The piece that solves with a factor turned over."""
+    get, put_, over = cells
+
+    @piece
+    def backward_(low: Floats, pivot: Floats, out: Floats) -> None:
+        """out <- low⁻ᵀ out."""
+        for i in range(low.shape[0] - 1, -1, -1):
+            v = get(out, i)
+            for k in range(i + 1, low.shape[0]):
+                v -= get(low, (k, i)) * get(out, k)
+            put_(out, i, over(v, low, pivot, i))
+
+    return backward_
+
+
+def dividing(column_: Forward) -> Divide:
+    """The piece that solves for all columns, by one that solves for a column."""
+
+    @piece
+    def divide_(low: Floats, pivot: Floats, M: Floats, to: Floats) -> None:
+        """to = low⁻¹ M, column by column; to may be M."""
+        for j in range(M.shape[1]):
+            column_(low, pivot, M, j, to)
+
+    return divide_
+
+
+def multiplying(left: Callable[[Floats, int, int], float], first_term: Callable[[int, int], int]) -> Multiply:
+    """The piece that multiplies: `left` reads the first factor, `first_term` is the first term that is not 0."""
+
+    @piece
+    def multiply_(A: Floats, B: Floats, out: Floats) -> None:
+        """out = A B."""
+        for i in range(out.shape[0]):
+            for j in range(out.shape[0]):
+                t = 0.0
+                for k in range(first_term(i, j), out.shape[0]):
+                    t += left(A, i, k) * B[k, j]
+                out[i, j] = t
+
+    return multiply_
 
 
 # ------------------------------------------------------------------------------------------ pieces
 
 
 @piece
-def _get(A: Floats, index: Any) -> float:
+def _get(A: Floats, index: Place) -> float:
     return A[index]  # type: ignore[no-any-return]
 
 
 @piece
-def _put_(A: Floats, index: Any, v: float) -> None:
+def _put_(A: Floats, index: Place, v: float) -> None:
     A[index] = v
 
 
@@ -184,7 +244,7 @@ def _divided(v: float, low: Floats, pivot: Floats, i: int) -> float:
 
 
 @piece
-def _with_ridge(diagonal: Any, ridge: Any) -> Any:
+def _with_ridge(diagonal: Value, ridge: Value) -> Value:
     return diagonal + ridge
 
 
@@ -225,7 +285,7 @@ def _above_rounding(v: float, diagonal: float, ridge: float) -> float:
 
 
 @piece
-def _never(square: Any) -> bool:
+def _never(square: Value) -> bool:
     return False
 
 
@@ -235,7 +295,7 @@ def _unless_positive(square: float) -> bool:
 
 
 @piece
-def _uncounted(v: Any, square: Any) -> int:
+def _uncounted(v: Value, square: Value) -> int:
     return 0
 
 
@@ -300,56 +360,43 @@ def _from_the_column(i: int, j: int) -> int:
 
 # ------------------------------------------------------------------------------------------ variants
 
-_NUMBER = {"get": _get, "put_": _put_, "over": _times_inverse}
-_EIGHT = {"get": load, "put_": store_, "over": _eight_times_inverse}
-_DIVIDED = {"get": _get, "put_": _put_, "over": _divided}
-_SOLVE = {
-    "get": _get, "over": _times_inverse, "get_at": _row_of_one, "put_at_": _row_, "first_row": _from_the_top,
-}  # fmt: skip
-_SOLVE_EIGHT = {
-    "get": load, "over": _eight_times_inverse, "take": _eight_rows_of_one, "get_at": _eight_rows_of_one,
-    "put_at_": _eight_rows_, "first_row": _from_the_top,
-}  # fmt: skip
-_COLUMN = {"get": _get, "take": _in_column, "get_at": _in_column, "put_at_": _into_column_}
-_COLUMN_EIGHT = {
-    "get": load, "over": _eight_times_inverse, "take": _eight_in_column, "get_at": _eight_in_column,
-    "put_at_": _eight_into_column_, "first_row": _from_the_diagonal,
-}  # fmt: skip
-_RAISED = {"refused": _never, "lifted": _uncounted}
-_KEPT = {**_NUMBER, **_RAISED, "put_pivot_": _pivot_and_inverse_}
-_TESTED = {**_DIVIDED, "take": _of_one, "refused": _unless_positive, "lifted": _counted, "put_pivot_": _pivot_alone_}
+_NUMBER = Cells(_get, _put_, _times_inverse)
+_EIGHT = Cells(load, store_, _eight_times_inverse)
+_DIVIDED = Cells(_get, _put_, _divided)
+_ROW = Solution(_row_of_one, _row_of_one, _row_, _from_the_top)
+_COLUMN = Solution(_in_column, _in_column, _into_column_, _from_the_diagonal)
 
 # 1/pivot is kept; no exact pivot lies below the ridge, and one that rounding pushed there is raised to it, so that
 # nothing becomes NaN. The late one adds the ridge to a pivot after everything else was subtracted.
-factor_ = piece(bind(_factor, "factor_", **_KEPT, take=_of_many, begin=_with_ridge, admit=_no_less))
-factor_one_ = piece(bind(_factor, "factor_one_", **_KEPT, take=_of_one, begin=_with_ridge, admit=_no_less))
-factor_late_ = piece(bind(_factor, "factor_late_", **_KEPT, take=_of_one, begin=_alone, admit=_no_less_late))
-factor_eight_ = piece(bind(
-    _factor, "factor_eight_", **_EIGHT, **_RAISED, take=_eight_of_one, begin=_with_ridge, admit=_eight_no_less,
-    put_pivot_=_eight_pivots_and_inverses_,
-))  # fmt: skip
-forward_ = piece(bind(_forward, "forward_", **_SOLVE, take=_row_of_many))
-forward_one_ = piece(bind(_forward, "forward_one_", **_SOLVE, take=_row_of_one))
-forward_eight_ = piece(bind(_forward, "forward_eight_", **_SOLVE_EIGHT))
-backward_ = piece(bind(_backward, "backward_", **_NUMBER))
-_column_ = piece(bind(_forward, "_column_", **_COLUMN, over=_times_inverse, first_row=_from_the_diagonal))
-_eight_columns_ = piece(bind(_forward, "_eight_columns_", **_COLUMN_EIGHT))
-divide_ = piece(bind(_divide, "divide_", column_=_column_))  # M is lower triangular
-divide_eight_ = piece(bind(_divide, "divide_eight_", column_=_eight_columns_))
+_KEPT = Pivots(_with_ridge, _no_less, _never, _uncounted, _pivot_and_inverse_)
+factor_ = factoring(_NUMBER, _of_many, _KEPT)
+factor_one_ = factoring(_NUMBER, _of_one, _KEPT)
+factor_late_ = factoring(_NUMBER, _of_one, _KEPT._replace(begin=_alone, admit=_no_less_late))
+factor_eight_ = factoring(
+    _EIGHT, _eight_of_one, _KEPT._replace(admit=_eight_no_less, put_=_eight_pivots_and_inverses_)
+)
+forward_ = going_forward(_NUMBER, _ROW._replace(take=_row_of_many))
+forward_one_ = going_forward(_NUMBER, _ROW)
+forward_eight_ = going_forward(_EIGHT, Solution(_eight_rows_of_one, _eight_rows_of_one, _eight_rows_, _from_the_top))
+backward_ = going_backward(_NUMBER)
+divide_ = dividing(going_forward(_NUMBER, _COLUMN))  # M is lower triangular
+divide_eight_ = dividing(
+    going_forward(_EIGHT, Solution(_eight_in_column, _eight_in_column, _eight_into_column_, _from_the_diagonal))
+)
 
 # Divided by pivots. The first adds no ridge: no pivot can lie below the least eigenvalue (its `ridge` is a bound), nor
 # is one below the rounding errors of its own row worth anything; such are raised and counted, which changes the matrix
 # by no more than rounding already has. The others refuse, for their callers shift the matrix and try again.
-factor_raised_ = piece(bind(_factor, "factor_raised_", **_TESTED, begin=_alone, admit=_no_less_than_rounding))
-factor_definite_ = piece(bind(_factor, "factor_definite_", **_TESTED, begin=_alone, admit=_above_rounding))
-factor_shifted_ = piece(bind(_factor, "factor_shifted_", **_TESTED, begin=_with_ridge, admit=_above_a_share))
-forward_divided_ = piece(bind(_forward, "forward_divided_", **{**_SOLVE, "over": _divided}, take=_row_of_one))
-backward_divided_ = piece(bind(_backward, "backward_divided_", **_DIVIDED))
-_column_divided_ = piece(bind(_forward, "_column_divided_", **_COLUMN, over=_divided, first_row=_from_the_top))
-divide_divided_ = piece(bind(_divide, "divide_divided_", column_=_column_divided_))
+_TESTED = Pivots(_alone, _no_less_than_rounding, _unless_positive, _counted, _pivot_alone_)
+factor_raised_ = factoring(_DIVIDED, _of_one, _TESTED)
+factor_definite_ = factoring(_DIVIDED, _of_one, _TESTED._replace(admit=_above_rounding))
+factor_shifted_ = factoring(_DIVIDED, _of_one, _TESTED._replace(begin=_with_ridge, admit=_above_a_share))
+forward_divided_ = going_forward(_DIVIDED, _ROW)
+backward_divided_ = going_backward(_DIVIDED)
+divide_divided_ = dividing(going_forward(_DIVIDED, _COLUMN._replace(first_row=_from_the_top)))
 
 # Products of square matrices: A B, A'B, A B of a lower triangular B, A'B of a lower triangular A.
-multiply_ = piece(bind(_multiply, "multiply_", left=_in_row, first_term=_from_the_first))
-multiply_turned_ = piece(bind(_multiply, "multiply_turned_", left=_transposed, first_term=_from_the_first))
-multiply_lower_ = piece(bind(_multiply, "multiply_lower_", left=_in_row, first_term=_from_the_column))
-multiply_turned_lower_ = piece(bind(_multiply, "multiply_turned_lower_", left=_transposed, first_term=_from_the_row))
+multiply_ = multiplying(_in_row, _from_the_first)
+multiply_turned_ = multiplying(_transposed, _from_the_first)
+multiply_lower_ = multiplying(_in_row, _from_the_column)
+multiply_turned_lower_ = multiplying(_transposed, _from_the_row)

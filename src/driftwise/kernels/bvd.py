@@ -16,13 +16,11 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from driftwise.kernels import kernel, part, piece, routine
-from driftwise.kernels.adapt.glm import GLM, Generalized, packed_lesson_
+from driftwise.kernels import kernel, part, routine
+from driftwise.kernels.adapt.glm import GLM, lesson_alone, score_alone
 from driftwise.kernels.algebra import multiply_turned_
-from driftwise.kernels.binding import bind
 from driftwise.kernels.glm import glm_scores_
 from driftwise.kernels.groups import estimate_of, history_of, sums_of
-from driftwise.kernels.index import ScoreScratch
 from driftwise.kernels.memories.atoms import fade_atoms_, place_atom_
 from driftwise.kernels.memories.fade import decay
 from driftwise.kernels.memories.fade import weight as weight_of
@@ -36,6 +34,7 @@ from driftwise.kernels.point import (
     LAM,
     LINK,
     LOG_DELTA,
+    ONLY,
     REG,
     SLOPE_LEAST,
     SQUARES,
@@ -51,7 +50,6 @@ from driftwise.kernels.point import (
     S,
     sound_cursor,
 )
-from driftwise.kernels.rounds import as_it_is
 from driftwise.kernels.solvers.atoms import Atoms
 from driftwise.kernels.solvers.ball import length_of
 from driftwise.kernels.solvers.newton import CONVERGED, newton_scratch_of, newton_scratch_size, solve_
@@ -179,7 +177,7 @@ def lesson_bvd_(
     The phases of kernels/memories are written out for the one memory that is possible here: with windows and restarts
     in it, compiling took half as long again.
     """
-    lane = X.size - X.size  # 0, but not a literal, for which everything below would be compiled again
+    lane = int(ONLY)
     point, lesson = Point(flags, table), Lesson(X, at, arm, reward, ticks, age)
     sums, history, estimate = sums_of(flags, floats), history_of(flags, floats, ints), estimate_of(flags, floats)
     if not sound_cursor(history):
@@ -229,13 +227,6 @@ def lesson_bvd_(
 # ------------------------------------------------------------------------------------------ the family
 
 
-@piece
-def bvd_score_(view: Generalized, X: Floats, at: int, scores: ScoreScratch) -> int:
-    """Mean and bonus of every arm; the row that acted."""
-    lane = X.size - X.size
-    glm_scores_(view.point, lane, lane, X, at, view.sums, view.estimate, scores)
-    return lane
-
-
-bvd_lesson_ = piece(bind(packed_lesson_, "bvd_lesson_", lesson_=lesson_bvd_))
-BVD = GLM._replace(name="bvd", score_=bvd_score_, lesson_=bvd_lesson_, bound=as_it_is)
+BVD = GLM._replace(
+    name="bvd", score_=score_alone(glm_scores_), lesson_=lesson_alone(lesson_bvd_), bound=lambda family, flags: family
+)

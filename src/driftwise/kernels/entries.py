@@ -1,6 +1,6 @@
 """The compiled entries that live systems call: one closed list, each with the signature it is called with.
 
-Scores, lessons and folds are bound to the pieces of a family (kernels/rounds.py), with memory, rule and adaptation by
+Scores, lessons and folds are made of the pieces of a family (kernels/rounds.py), with memory, rule and adaptation by
 flag, so that a few entries serve every point of model × memory × rule × adaptation. Wheels hold them as machine code:
 nothing else is compiled while a live system decides and learns. numba compiles rounds of a simulation for the pieces of
 one policy; without numba the loops of this list play them, which branch on the flags.
@@ -14,14 +14,13 @@ from typing import Any, NamedTuple
 
 from driftwise._internal.compiling import Kernel
 from driftwise._internal.shipped import code_of
-from driftwise.kernels import entry, guards, ridge, rounds, tapes, tiled
+from driftwise.kernels import entry, guards, ridge, stored_as, tapes, tiled
 from driftwise.kernels.adapt import bank, bob, book, levels, master
 from driftwise.kernels.adapt.belief import BELIEF, audit_belief_, audit_chance, bank_score_, purpose_of, trial_chance
 from driftwise.kernels.adapt.glm import GLM
 from driftwise.kernels.adapt.linear import ADAPTIVE_LINEAR
 from driftwise.kernels.algebra import factor_
 from driftwise.kernels.belief import Gauge, Prior, prior_of
-from driftwise.kernels.binding import bind
 from driftwise.kernels.bvd import BVD
 from driftwise.kernels.chance import normal, uniform
 from driftwise.kernels.checksum import checksum_
@@ -30,9 +29,9 @@ from driftwise.kernels.groups import Adapting
 from driftwise.kernels.guards import guard_of
 from driftwise.kernels.index import columns_, first_best, score_scratch_of
 from driftwise.kernels.linear import LINEAR, best_means_, linear_radius
-from driftwise.kernels.point import DAMAGED, FINE, Floats, Ints, Lesson, Point
+from driftwise.kernels.point import DAMAGED, FINE, ONLY, Floats, Ints, Lesson, Point
 from driftwise.kernels.renew import renew_
-from driftwise.kernels.rounds import Family, lesson_, lesson_scratch_of, score_, sound_view, view_of
+from driftwise.kernels.rounds import AnyFamily, AnyPieces, Family, ScoresArms, View, Work, plain, playing
 from driftwise.kernels.sampling import SAMPLED_GLM, SAMPLED_LINEAR, sample_glm_, sample_linear_
 from driftwise.kernels.search import ball, corners, families, index_form
 from driftwise.kernels.search.linear import best_linear_
@@ -45,84 +44,109 @@ from driftwise.kernels.solvers.sets import optimist_
 from driftwise.kernels.solvers.slabs import narrow_
 
 
-def _score_(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats) -> int:
-    """Mean and bonus of every arm of X (1, d, n), at the beginning of scratch; returns the best arm, or DAMAGED."""
-    first = X.size - X.size  # 0, but not a literal, for which everything below would be compiled again
-    own = view_of(flags, table, floats, ints)
-    if not sound_view(own):
-        return DAMAGED
-    scores = score_scratch_of(scratch, X.shape[1], X.shape[2])
-    score_(own, X, first, scores)
-    return first_best(scores.mean, scores.bonus)
-
-
-def _learn_(
-    flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats, at: int, arm: int,
-    reward: float, ticks: float, age: float,
-) -> int:
-    """A lesson; arm < 0 lets time pass without an observation. Returns FINE, or why nothing was done."""
-    own = view_of(flags, table, floats, ints)
-    if not sound_view(own):
-        return DAMAGED
-    work = lesson_scratch_of(own, scratch, X.size - X.size, X.shape[1])
-    lesson_(own, work, scratch, 0.0, Lesson(X, at, arm, reward, ticks, age))
-    return FINE
-
-
-def _adapt_(
-    flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats, at: int, arm: int,
-    reward: float, ticks: float, age: float, rho: Floats, largest: float,
-) -> int:
-    """The same with what MASTER's tests need: ρ̂ and the index of the choice."""
-    own = view_of(flags, table, floats, ints)
-    if not sound_view(own):
-        return DAMAGED
-    work = lesson_scratch_of(own, scratch, X.size - X.size, X.shape[1])
-    lesson_(own, work, rho, largest, Lesson(X, at, arm, reward, ticks, age))
-    return FINE
-
-
-def _fold_(
-    flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats, rewards: Floats,
-    ticks: Floats, ages: Floats,
-) -> int:
-    """Lessons in order, lesson t on X[t] (d, 1). Returns FINE, or why nothing was done."""
-    first, own = X.size - X.size, view_of(flags, table, floats, ints)
-    if not sound_view(own):
-        return DAMAGED
-    work = lesson_scratch_of(own, scratch, first, X.shape[1])
-    for t in range(rewards.shape[0]):
-        lesson_(own, work, scratch, 0.0, Lesson(X, t, first, rewards[t], ticks[t], ages[t]))
-    return FINE
-
-
-def scoring(family: Family, score: Callable[..., Any] | None = None) -> Callable[..., int]:
+def scoring(name: str, family: Family[View, Work], score: ScoresArms[View] | None = None) -> Callable[..., int]:
     """The entry that scores a list of arms."""
-    pieces = {"view_of": family.view_of, "sound_view": family.sound_view, "score_": score or family.score_}
-    return entry(bind(_score_, f"score_{family.name}_", **pieces))
+    view_of, sound_view, score_ = family.view_of, family.sound_view, score or family.score_
+
+    @entry
+    @stored_as(name)
+    def score_list_(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats) -> int:
+        """Mean and bonus of every arm of X (1, d, n), at the beginning of scratch; returns the best arm, or DAMAGED."""
+        own = view_of(flags, table, floats, ints)
+        if not sound_view(own):
+            return DAMAGED
+        scores = score_scratch_of(scratch, X.shape[1], X.shape[2])
+        score_(own, X, int(ONLY), scores)
+        return first_best(scores.mean, scores.bonus)
+
+    return score_list_
 
 
-def teaching(shell: Callable[..., Any], what: str, family: Family) -> Callable[..., int]:
+def teaching(name: str, family: Family[View, Work]) -> Callable[..., int]:
     """The entry that learns."""
-    pieces = {one: getattr(family, one) for one in ("view_of", "sound_view", "lesson_scratch_of", "lesson_")}
-    return entry(bind(shell, f"{what}_{family.name}_", **pieces))
+    view_of, sound_view = family.view_of, family.sound_view
+    lesson_scratch_of, lesson_ = family.lesson_scratch_of, family.lesson_
+
+    @entry
+    @stored_as(name)
+    def learn_(
+        flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats, at: int, arm: int,
+        reward: float, ticks: float, age: float,
+    ) -> int:
+        """A lesson; arm < 0 lets time pass without an observation. Returns FINE, or why nothing was done."""
+        own = view_of(flags, table, floats, ints)
+        if not sound_view(own):
+            return DAMAGED
+        work = lesson_scratch_of(own, scratch, int(ONLY), X.shape[1])
+        lesson_(own, work, scratch, 0.0, Lesson(X, at, arm, reward, ticks, age))
+        return FINE
+
+    return learn_
 
 
-score_linear_, score_adaptive_linear_, score_glm_ = scoring(LINEAR), scoring(ADAPTIVE_LINEAR), scoring(GLM)
-score_belief_ = scoring(BELIEF, bank_score_)
-learn_linear_, learn_bvd_ = teaching(_learn_, "learn", LINEAR), teaching(_learn_, "learn", BVD)
-learn_adaptive_linear_, learn_glm_ = teaching(_adapt_, "learn", ADAPTIVE_LINEAR), teaching(_adapt_, "learn", GLM)
-learn_belief_ = teaching(_adapt_, "learn", BELIEF)
-fold_linear_ = teaching(_fold_, "fold", LINEAR)
+def adapting(name: str, family: Family[View, Work]) -> Callable[..., int]:
+    """The entry that learns, with what MASTER's tests need: ρ̂ and the index of the choice."""
+    view_of, sound_view = family.view_of, family.sound_view
+    lesson_scratch_of, lesson_ = family.lesson_scratch_of, family.lesson_
+
+    @entry
+    @stored_as(name)
+    def adapt_(
+        flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats, at: int, arm: int,
+        reward: float, ticks: float, age: float, rho: Floats, largest: float,
+    ) -> int:
+        """The same. Returns FINE, or why nothing was done."""
+        own = view_of(flags, table, floats, ints)
+        if not sound_view(own):
+            return DAMAGED
+        work = lesson_scratch_of(own, scratch, int(ONLY), X.shape[1])
+        lesson_(own, work, rho, largest, Lesson(X, at, arm, reward, ticks, age))
+        return FINE
+
+    return adapt_
+
+
+def folding(name: str, family: Family[View, Work]) -> Callable[..., int]:
+    """The entry that learns many lessons."""
+    view_of, sound_view = family.view_of, family.sound_view
+    lesson_scratch_of, lesson_ = family.lesson_scratch_of, family.lesson_
+
+    @entry
+    @stored_as(name)
+    def fold_(
+        flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats, rewards: Floats,
+        ticks: Floats, ages: Floats,
+    ) -> int:
+        """Lessons in order, lesson t on X[t] (d, 1). Returns FINE, or why nothing was done."""
+        own = view_of(flags, table, floats, ints)
+        if not sound_view(own):
+            return DAMAGED
+        work = lesson_scratch_of(own, scratch, int(ONLY), X.shape[1])
+        for t in range(rewards.shape[0]):
+            lesson_(own, work, scratch, 0.0, Lesson(X, t, int(ONLY), rewards[t], ticks[t], ages[t]))
+        return FINE
+
+    return fold_
+
+
+score_linear_, score_glm_ = scoring("score_linear_", LINEAR), scoring("score_glm_", GLM)
+score_adaptive_linear_ = scoring("score_adaptive_linear_", ADAPTIVE_LINEAR)
+score_belief_ = scoring("score_belief_", BELIEF, bank_score_)
+learn_linear_, learn_bvd_ = teaching("learn_linear_", LINEAR), teaching("learn_bvd_", BVD)
+learn_adaptive_linear_ = adapting("learn_adaptive_linear_", ADAPTIVE_LINEAR)
+learn_glm_, learn_belief_ = adapting("learn_glm_", GLM), adapting("learn_belief_", BELIEF)
+fold_linear_ = folding("fold_linear_", LINEAR)
 
 # ------------------------------------------------------------------------------------------ rounds without numba
 
-_FAMILIES = (LINEAR, ADAPTIVE_LINEAR, BELIEF, GLM, BVD, SAMPLED_LINEAR, SAMPLED_GLM)
-_FASTER = {"tiled": tiled.tiled, "tiled_wide": tiled.tiled_wide, "lazy": tiled.lazy}
+_FAMILIES: tuple[AnyFamily, ...] = (LINEAR, ADAPTIVE_LINEAR, BELIEF, GLM, BVD, SAMPLED_LINEAR, SAMPLED_GLM)
+_FASTER: dict[str, Callable[[AnyFamily], AnyPieces]] = {
+    "tiled": tiled.tiled, "tiled_wide": tiled.tiled_wide, "lazy": tiled.lazy
+}  # fmt: skip
 
 
-def _loop(family: Family, engine: str, pieces: Callable[[Family], dict[str, Callable[..., Any]]]) -> Live:
-    call = rounds.bound_loop(f"play_{family.name}_{engine}", family, pieces)
+def _loop(family: AnyFamily, engine: str, pieces: AnyPieces) -> Live:
+    call = playing(f"play_{family.name}_{engine}", pieces)
     return Live(call, _PLAY, guard_of("play", family.name, engine))
 
 
@@ -149,7 +173,7 @@ _SAMPLE = f"int64({_STATE}, {_X}, int64, int64, {_V})"
 _FORM = f"int64({_STATE}, int64)"
 _PLAY = f"int64({_STATE}, {_X}, {_M}, {_V}, {_V}, int64, int64, float64, float64, {_I}, {_V}, {_I}, {_V})"
 LIST: dict[str, Live] = {
-    # Scores of a list of arms: by model, then rules that sample, then audits.
+    # ScoresArms of a list of arms: by model, then rules that sample, then audits.
     "score_linear_": Live(score_linear_, _SCORE, guard_of("score", "linear")),
     "score_tiled_": Live(tiled.score_tiled_, _SCORE, guard_of("tiled", "linear")),
     "score_adaptive_linear_": Live(score_adaptive_linear_, _SCORE, guard_of("score", "adaptive_linear")),
@@ -238,8 +262,8 @@ LIST: dict[str, Live] = {
         ridge.ridge_take_, f"none({_X}, int64, {_M}, {_V}, float64, float64)", guards.guard_ridge_take, reads=(3,)
     ),
     # Rounds, where numba is not installed.
-    **{f"play_{family.name}_plain": _loop(family, "plain", rounds.plain) for family in _FAMILIES},
-    **{f"play_linear_{engine}": _loop(LINEAR, engine, pieces) for engine, pieces in _FASTER.items()},
+    **{f"play_{family.name}_plain": _loop(family, "plain", plain(family)) for family in _FAMILIES},
+    **{f"play_linear_{engine}": _loop(LINEAR, engine, pieces(LINEAR)) for engine, pieces in _FASTER.items()},
 }
 
 # The fields of the bundles that Python passes.

@@ -8,20 +8,19 @@ say that the estimate is solved OUTSIDE, by Python with compiled solvers, the le
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple, Protocol
 
 from driftwise.kernels import part, piece, routine
+from driftwise.kernels.adapt.lane import LaneLearn
 from driftwise.kernels.algebra import factor_, forward_
-from driftwise.kernels.binding import bind_named, branching
 from driftwise.kernels.groups import EstimateBundle, History, Sums
 from driftwise.kernels.index import ScoreScratch, lift_, roots_, whiten_
 from driftwise.kernels.linear import confidence
 from driftwise.kernels.links import CUSTOM
 from driftwise.kernels.links import mean as link_mean
 from driftwise.kernels.memories.any import atoms as lessons
-from driftwise.kernels.memories.any import lessons_of
 from driftwise.kernels.memories.atoms import clear_atoms_, fade_atoms_, place_atom_
+from driftwise.kernels.memories.phases import Phases
 from driftwise.kernels.memories.sums import scale_
 from driftwise.kernels.point import (
     BALL,
@@ -64,8 +63,6 @@ from driftwise.kernels.solvers.one_pass import one_pass_, one_pass_fade_
 from driftwise.kernels.solvers.project import project_
 from driftwise.theory.constants import glm_multiplier, scb_multiplier
 from driftwise.theory.radius import glb_radius, sc_d_glucb_radius, scb_radius
-
-run_, take_, turn_, weight = lessons.run_, lessons.take_, lessons.turn_, lessons.weight
 
 # The posterior rule ranks by this many standard deviations of x'θ at exploration 1.
 QUANTILE = 1.5
@@ -163,14 +160,53 @@ def optimistic_scores_(
     roots_(radius, scores.bonus)
 
 
-# By the rule in the flags.
-glm_scores_ = piece(branching("glm_scores_", RULE, {POSTERIOR: posterior_scores_}, optimistic_scores_))
+@piece
+def glm_scores_(
+    point: Point, row: int, lane: int, X: Floats, at: int, sums: Sums, estimate: EstimateBundle, scores: ScoreScratch
+) -> None:
+    """Either, by the rule in the flags."""
+    if point.flags[RULE] == POSTERIOR:
+        posterior_scores_(point, row, lane, X, at, sums, estimate, scores)
+    else:
+        optimistic_scores_(point, row, lane, X, at, sums, estimate, scores)
 
 
 # ------------------------------------------------------------------------------------------ estimates
 
-# An estimate has four pieces: what an observation adds to it, how it fades without observations, how it is solved in
-# the end, and how a rule brings it into the ball. Pieces named `any_` branch on the flags.
+class Add(Protocol):
+    """What an observation adds to an estimate."""
+
+    def __call__(
+        self, point: Point, row: int, lane: int, factor: float, weight: float, taken: bool, lesson: Lesson,
+        lanes: Lanes,
+    ) -> None: ...
+
+
+class FadeEstimate(Protocol):
+    """How an estimate fades without observations."""
+
+    def __call__(self, point: Point, row: int, lane: int, factor: float, lanes: Lanes) -> None: ...
+
+
+class Solve(Protocol):
+    """How an estimate is solved in the end; the status of the solver."""
+
+    def __call__(self, point: Point, row: int, lane: int, lanes: Lanes) -> int: ...
+
+
+class Confine(Protocol):
+    """How a rule brings an estimate into the ball; the status of the last solver."""
+
+    def __call__(self, point: Point, row: int, lane: int, status: int, lanes: Lanes) -> int: ...
+
+
+class EstimatePieces(NamedTuple):
+    """The pieces of an estimate under a rule. Those named `any_` branch on the flags."""
+
+    add_: Add
+    fade_: FadeEstimate
+    solve_: Solve
+    confine_: Confine
 
 
 @piece
@@ -201,7 +237,15 @@ def one_pass_add_(
             lanes.sums.counters[lane, FAILED] += 1.0
 
 
-any_add_ = piece(branching("any_add_", ESTIMATE, {ONE_PASS: one_pass_add_}, exact_add_))
+@piece
+def any_add_(
+    point: Point, row: int, lane: int, factor: float, weight: float, taken: bool, lesson: Lesson, lanes: Lanes
+) -> None:
+    """By the flags."""
+    if point.flags[ESTIMATE] == ONE_PASS:
+        one_pass_add_(point, row, lane, factor, weight, taken, lesson, lanes)
+    else:
+        exact_add_(point, row, lane, factor, weight, taken, lesson, lanes)
 
 
 @piece
@@ -218,7 +262,11 @@ def one_pass_wane_(point: Point, row: int, lane: int, factor: float, lanes: Lane
             lanes.sums.counters[lane, FAILED] += 1.0
 
 
-any_fade_ = piece(branching("any_fade_", ESTIMATE, {ONE_PASS: one_pass_wane_}, exact_fade_))
+@piece
+def any_fade_(point: Point, row: int, lane: int, factor: float, lanes: Lanes) -> None:
+    """By the flags."""
+    if point.flags[ESTIMATE] == ONE_PASS:
+        one_pass_wane_(point, row, lane, factor, lanes)
 
 
 @piece
@@ -327,25 +375,22 @@ def any_confine_(point: Point, row: int, lane: int, status: int, lanes: Lanes) -
     return one_pass_confine_(point, row, lane, status, lanes)
 
 
-def estimating(rule: int, estimate: int) -> dict[str, Callable[..., Any]]:
-    """The four pieces of an estimate under a rule; those that branch on the flags if either is of a kind unknown
-    here."""
+ANY = EstimatePieces(any_add_, any_fade_, any_solve_, any_confine_)
+
+
+def estimating(rule: int, estimate: int) -> EstimatePieces:
+    """The pieces of an estimate under a rule; those that branch on the flags if either is of a kind unknown here."""
     if rule not in (GLB, SCB, SC_D, POSTERIOR) or estimate not in (EXACT, ONE_PASS):
-        return {"add_": any_add_, "fade_estimate_": any_fade_, "solve_estimate_": any_solve_, "confine_": any_confine_}
-    projects = rule in (GLB, SCB)
+        return ANY
     if estimate == ONE_PASS:
-        pieces: tuple[Any, ...] = one_pass_add_, one_pass_wane_, one_pass_solve_, one_pass_confine_
+        made = EstimatePieces(one_pass_add_, one_pass_wane_, one_pass_solve_, one_pass_confine_)
     else:
-        pieces = exact_add_, exact_fade_, posterior_solve_ if rule == POSTERIOR else exact_solve_, exact_confine_
-    add, fade, solve, confine = pieces
-    return {
-        "add_": add, "fade_estimate_": fade, "solve_estimate_": solve, "confine_": confine if projects else no_confine_
-    }
+        solve = posterior_solve_ if rule == POSTERIOR else exact_solve_
+        made = EstimatePieces(exact_add_, exact_fade_, solve, exact_confine_)
+    return made if rule in (GLB, SCB) else made._replace(confine_=no_confine_)
 
 
 # ------------------------------------------------------------------------------------------ the phases of a lesson
-
-add_, fade_estimate_, solve_estimate_, confine_ = any_add_, any_fade_, any_solve_, any_confine_
 
 
 @piece
@@ -358,61 +403,60 @@ def forget_(lane: int, reg: float, count: Floats, history: History, estimate: Es
             estimate.H[lane, i, j] = reg if i == j else 0.0
 
 
-@part
-def glm_run_(point: Point, row: int, lane: int, ticks: float, lanes: Lanes) -> float:
-    """Phase one on sums and atoms; returns the factor by which the sums still have to fade."""
-    count, history = lanes.sums.counters, lanes.history
-    since = count[lane, SINCE]
-    factor: float = run_(point, row, lane, ticks, lanes.sums, history)
-    if count[lane, SINCE] != since:
-        forget_(lane, point.table[row, REG], count, history, lanes.estimate)
-    if factor != 1.0:
-        fade_atoms_(lane, factor, count, history)
-    return factor
+def glm_lane_of(phases: Phases, estimate: EstimatePieces) -> LaneLearn[Lanes]:
+    """A lane's lesson with the pieces of a memory and an estimate."""
+    run_, weight, turn_, take_ = phases.memory.run_, phases.memory.weight, phases.memory.turn_, phases.take_
+    add_, fade_, solve_, confine_ = estimate
+
+    @part
+    def glm_run_(point: Point, row: int, lane: int, ticks: float, lanes: Lanes) -> float:
+        """Phase one on sums and atoms; returns the factor by which the sums still have to fade."""
+        count, history = lanes.sums.counters, lanes.history
+        since = count[lane, SINCE]
+        factor = run_(point, row, lane, ticks, lanes.sums, history)
+        if count[lane, SINCE] != since:
+            forget_(lane, point.table[row, REG], count, history, lanes.estimate)
+        if factor != 1.0:
+            fade_atoms_(lane, factor, count, history)
+        return factor
+
+    @part
+    def glm_absorb_(point: Point, row: int, lane: int, factor: float, lesson: Lesson, lanes: Lanes) -> bool:
+        """Phase two on sums and atoms, or on θ̂ and H in one pass; returns whether the observation was accepted."""
+        taken = take_(point, row, lane, factor, lesson, lanes.sums, lanes.history)
+        w = weight(point, row, lesson.age) if taken else 0.0
+        add_(point, row, lane, factor, w, taken, lesson, lanes)
+        return taken
+
+    @part
+    def glm_turn_(point: Point, row: int, lane: int, lanes: Lanes) -> None:
+        """Phase three: a restart that is due now, then θ̂, and the point of the ball that the rule uses."""
+        count, estimate = lanes.sums.counters, lanes.estimate
+        since = count[lane, SINCE]
+        turn_(point, row, lane, lanes.sums)
+        if count[lane, SINCE] != since:
+            forget_(lane, point.table[row, REG], count, lanes.history, estimate)
+        if point.flags[SOLVER] == INSIDE:
+            status = solve_(point, row, lane, lanes)
+            for i in range(estimate.theta.shape[1]):
+                estimate.shown[lane, i] = estimate.theta[lane, i]
+            if confine_(point, row, lane, status, lanes) != 0:
+                count[lane, FAILED] += 1.0
+
+    @part
+    def glm_lane_(point: Point, row: int, lane: int, lesson: Lesson, lanes: Lanes) -> None:
+        """Run, absorb, turn."""
+        factor = glm_run_(point, row, lane, lesson.ticks, lanes)
+        taken = False
+        if lesson.arm >= 0:
+            taken = glm_absorb_(point, row, lane, factor, lesson, lanes)
+        if not taken and factor != 1.0:
+            scale_(lane, factor, lanes.sums)
+            if lesson.arm < 0:
+                fade_(point, row, lane, factor, lanes)
+        glm_turn_(point, row, lane, lanes)
+
+    return glm_lane_
 
 
-@part
-def glm_absorb_(point: Point, row: int, lane: int, factor: float, lesson: Lesson, lanes: Lanes) -> bool:
-    """Phase two on sums and atoms, or on θ̂ and H in one pass; returns whether the observation was accepted."""
-    taken: bool = take_(point, row, lane, factor, lesson, lanes.sums, lanes.history)
-    w = weight(point, row, lesson.age) if taken else 0.0
-    add_(point, row, lane, factor, w, taken, lesson, lanes)
-    return taken
-
-
-@part
-def glm_turn_(point: Point, row: int, lane: int, lanes: Lanes) -> None:
-    """Phase three: a restart that is due now, then θ̂, and the point of the ball that the rule uses."""
-    count, estimate = lanes.sums.counters, lanes.estimate
-    since = count[lane, SINCE]
-    turn_(point, row, lane, lanes.sums)
-    if count[lane, SINCE] != since:
-        forget_(lane, point.table[row, REG], count, lanes.history, estimate)
-    if point.flags[SOLVER] == INSIDE:
-        status = solve_estimate_(point, row, lane, lanes)
-        for i in range(estimate.theta.shape[1]):
-            estimate.shown[lane, i] = estimate.theta[lane, i]
-        if confine_(point, row, lane, status, lanes) != 0:
-            count[lane, FAILED] += 1.0
-
-
-@part
-def glm_lane_(point: Point, row: int, lane: int, lesson: Lesson, lanes: Lanes) -> None:
-    """Run, absorb, turn."""
-    factor = glm_run_(point, row, lane, lesson.ticks, lanes)
-    taken = False
-    if lesson.arm >= 0:
-        taken = glm_absorb_(point, row, lane, factor, lesson, lanes)
-    if not taken and factor != 1.0:
-        scale_(lane, factor, lanes.sums)
-        if lesson.arm < 0:
-            fade_estimate_(point, row, lane, factor, lanes)
-    glm_turn_(point, row, lane, lanes)
-
-
-def lane_of(name: str, rule: int, estimate: int, memory: int) -> Callable[..., Any]:
-    """A lane's lesson with the pieces of one rule, estimate and memory."""
-    pieces = {**lessons_of(memory, atoms=True).pieces, **estimating(rule, estimate)}
-    phases: dict[str, Callable[..., Any]] = {"glm_run_": glm_run_, "glm_absorb_": glm_absorb_, "glm_turn_": glm_turn_}
-    own = {one: part(bind_named(phase, f"{one}{name}", **pieces)) for one, phase in phases.items()}
-    return part(bind_named(glm_lane_, f"lane_{name}", **own, **pieces))
+glm_lane_ = glm_lane_of(lessons, ANY)

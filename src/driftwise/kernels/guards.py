@@ -7,15 +7,15 @@ refuses the call if the guard does. Lengths follow from the declarations of grou
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, Protocol
 
-from driftwise.kernels import entry, piece
+from driftwise.kernels import entry, piece, stored_as
 from driftwise.kernels.adapt.belief import forecast_size
 from driftwise.kernels.adapt.book import LANE_MARKS, NOTE_PLACES, ORDER, PER_LANE
 from driftwise.kernels.adapt.linear import bank_scratch_size
 from driftwise.kernels.belief import GAUGE, UNITS, Gauge, gauge_size
-from driftwise.kernels.binding import bind, unbound
 from driftwise.kernels.cut import written
 from driftwise.kernels.glm import lesson_scratch_size
 from driftwise.kernels.groups import COUNTERS, GROUP_AT, GROUPS, INT_GROUPS, KEY, MOMENTS, SIZE_AT
@@ -101,7 +101,7 @@ holds = _holds()
 def agrees(flags: Ints, table: Floats) -> bool:
     """Sizes that follow from what the policy is: what its memory, its rule and its adaptation keep of each lane, and a
     row of the table for each that can act."""
-    lanes, adaptation, rows = flags[LANES], flags[ADAPT], flags[LANES] - flags[LANES] + 1
+    lanes, adaptation, rows = flags[LANES], flags[ADAPT], 1
     good = lanes > 0 and table.shape[1] >= COLUMNS
     if adaptation != ALONE:
         good = good and flags[NOTES] >= NOTE_PLACES and flags[MARKS] >= LANE_MARKS + PER_LANE * lanes
@@ -127,17 +127,38 @@ def gauged(size: int) -> bool:
     return bool(size == GAUGE or size >= UNITS)
 
 
-own_groups = unbound("own_groups", "says whether a family's own groups are as large as it needs them")
+class Agrees(Protocol):
+    """Says whether a family's own groups are as large as it needs them."""
+
+    def __call__(self, flags: Ints, table: Floats) -> bool: ...
 
 
-def _stands(flags: Ints, table: Floats, floats: Floats, ints: Ints) -> bool:
-    return bool(holds(flags, floats, ints) and agrees(flags, table) and own_groups(flags, table))
+class Stands(Protocol):
+    """Says whether a state of a family is as long as its flags say, and agrees with the policy."""
+
+    def __call__(self, flags: Ints, table: Floats, floats: Floats, ints: Ints) -> bool: ...
+
+
+def standing(own_groups: Agrees) -> Stands:
+    """The piece that asks a state of a family."""
+
+    @piece
+    def stands(flags: Ints, table: Floats, floats: Floats, ints: Ints) -> bool:
+        return bool(holds(flags, floats, ints) and agrees(flags, table) and own_groups(flags, table))
+
+    return stands
 
 
 @piece
 def takes(flags: Ints, X: Floats) -> bool:
     """Sets of arms of a policy's dimension."""
     return bool(X.shape[0] > 0 and X.shape[1] == flags[DIM] and X.shape[2] > 0)
+
+
+@piece
+def observes(flags: Ints, X: Floats, at: int, arm: int) -> bool:
+    """Sets of arms that have this one, or no observation."""
+    return bool(takes(flags, X) and at >= 0 and at < X.shape[0] and arm < X.shape[2])
 
 
 @piece
@@ -213,7 +234,7 @@ _GROUPS = {
     "linear": sums_alone, "sampled_linear": sums_alone, "adaptive_linear": sums_alone, "belief": belief_groups,
     "glm": estimates_kept, "sampled_glm": estimates_kept, "bvd": both_kept,
 }  # fmt: skip
-STANDS = {family: piece(bind(_stands, f"stands_{family}", own_groups=one)) for family, one in _GROUPS.items()}
+STANDS = {family: standing(own_groups) for family, own_groups in _GROUPS.items()}
 
 # ------------------------------------------------------------------------------------------ scratch by family
 
@@ -226,79 +247,109 @@ ROUNDS = {"plain": score_scratch_size, "tiled": tiles_size, "tiled_wide": tiles_
 
 # ------------------------------------------------------------------------------------------ entries that take a state
 
-stands = unbound("stands", "says whether a state of a family is as long as its flags say, and agrees with the policy")
-need_of = unbound("need_of", "says how much scratch a lesson needs")
-round_size = unbound("round_size", "says how much scratch the scores of a round need")
+Size = Callable[[int, int], int]
+Need = Callable[[Ints, int], int]
+Guard = Callable[..., bool]
 
 
-def _score(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats) -> bool:
-    good = stands(flags, table, floats, ints) and takes(flags, X)
-    return bool(good and scratch.size >= score_scratch_size(X.shape[1], X.shape[2]))
+def guard_score(name: str, stands: Stands, round_size: Size) -> Guard:
+    @entry
+    @stored_as(name)
+    def guard(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats) -> bool:
+        good = stands(flags, table, floats, ints) and takes(flags, X)
+        return bool(good and scratch.size >= round_size(X.shape[1], X.shape[2]))
+
+    return guard
 
 
-def _tiled(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats) -> bool:
-    good = stands(flags, table, floats, ints) and takes(flags, X)
-    return bool(good and scratch.size >= tiles_size(X.shape[1], X.shape[2]))
+def guard_look(name: str, stands: Stands) -> Guard:
+    @entry
+    @stored_as(name)
+    def guard(
+        flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats, purpose: int, costs: Floats
+    ) -> bool:
+        good = stands(flags, table, floats, ints) and takes(flags, X) and (costs.size == 0 or costs.size == X.shape[2])
+        return bool(good and scratch.size >= score_scratch_size(X.shape[1], X.shape[2]))
+
+    return guard
 
 
-def _look(
-    flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats, purpose: int, costs: Floats
-) -> bool:
-    good = stands(flags, table, floats, ints) and takes(flags, X) and (costs.size == 0 or costs.size == X.shape[2])
-    return bool(good and scratch.size >= score_scratch_size(X.shape[1], X.shape[2]))
+def guard_sample(name: str, stands: Stands) -> Guard:
+    @entry
+    @stored_as(name)
+    def guard(
+        flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats, draw: int, tries: int,
+        shares: Floats,
+    ) -> bool:
+        good = stands(flags, table, floats, ints) and takes(flags, X)
+        good = good and scratch.size >= score_scratch_size(X.shape[1], X.shape[2])
+        return bool(good and (shares.size == 0 or shares.size == X.shape[2]))
+
+    return guard
 
 
-def _sample(
-    flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats, draw: int, tries: int,
-    shares: Floats,
-) -> bool:
-    good = stands(flags, table, floats, ints) and takes(flags, X)
-    good = good and scratch.size >= score_scratch_size(X.shape[1], X.shape[2])
-    return bool(good and (shares.size == 0 or shares.size == X.shape[2]))
+def guard_learn(name: str, stands: Stands, need_of: Need) -> Guard:
+    @entry
+    @stored_as(name)
+    def guard(
+        flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats, at: int, arm: int,
+        reward: float, ticks: float, age: float,
+    ) -> bool:
+        good = stands(flags, table, floats, ints) and observes(flags, X, at, arm)
+        return bool(good and scratch.size >= need_of(flags, capacity_of(flags, ints)))
+
+    return guard
 
 
-def _learn(
-    flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats, at: int, arm: int,
-    reward: float, ticks: float, age: float,
-) -> bool:
-    good = stands(flags, table, floats, ints) and takes(flags, X) and at >= 0 and at < X.shape[0] and arm < X.shape[2]
-    return bool(good and scratch.size >= need_of(flags, capacity_of(flags, ints)))
+def guard_adapt(name: str, stands: Stands, need_of: Need) -> Guard:
+    @entry
+    @stored_as(name)
+    def guard(
+        flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats, at: int, arm: int,
+        reward: float, ticks: float, age: float, rho: Floats, largest: float,
+    ) -> bool:
+        good = stands(flags, table, floats, ints) and observes(flags, X, at, arm)
+        good = good and (flags[ADAPT] != MASTER or arm < 0 or rho.size > 0)
+        return bool(good and scratch.size >= need_of(flags, capacity_of(flags, ints)))
+
+    return guard
 
 
-def _adapt(
-    flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats, at: int, arm: int,
-    reward: float, ticks: float, age: float, rho: Floats, largest: float,
-) -> bool:
-    good = stands(flags, table, floats, ints) and takes(flags, X) and at >= 0 and at < X.shape[0] and arm < X.shape[2]
-    good = good and (flags[ADAPT] != MASTER or arm < 0 or rho.size > 0)
-    return bool(good and scratch.size >= need_of(flags, capacity_of(flags, ints)))
+def guard_play(name: str, stands: Stands, need_of: Need, round_size: Size) -> Guard:
+    @entry
+    @stored_as(name)
+    def guard(
+        flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, arms: Floats, path: Floats,
+        draws: Floats, best: Floats, link: int, kind: int, noise: float, total: float, chosen: Ints, regret: Floats,
+        used: Ints, rho: Floats,
+    ) -> bool:
+        T, d, n = path.shape[0], arms.shape[1], arms.shape[2]
+        if not stands(flags, table, floats, ints) or not takes(flags, arms) or path.shape[1] != d:
+            return False
+        if arms.shape[0] > 1 and arms.shape[0] < T:
+            return False
+        if min(draws.size, best.size, chosen.size, regret.size, used.size) < T:
+            return False
+        if flags[ADAPT] == MASTER and rho.size == 0:
+            return False
+        return bool(scratch.size >= round_size(d, n) + need_of(flags, int(flags[ATOMS]) + 1))
+
+    return guard
 
 
-def _play(
-    flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, arms: Floats, path: Floats,
-    draws: Floats, best: Floats, link: int, kind: int, noise: float, total: float, chosen: Ints, regret: Floats,
-    used: Ints, rho: Floats,
-) -> bool:
-    T, d, n = path.shape[0], arms.shape[1], arms.shape[2]
-    if not stands(flags, table, floats, ints) or not takes(flags, arms) or path.shape[1] != d:
-        return False
-    if arms.shape[0] > 1 and arms.shape[0] < T:
-        return False
-    if min(draws.size, best.size, chosen.size, regret.size, used.size) < T:
-        return False
-    if flags[ADAPT] == MASTER and rho.size == 0:
-        return False
-    return bool(scratch.size >= round_size(d, n) + need_of(flags, int(flags[ATOMS]) + 1))
+def guard_fold(name: str, stands: Stands) -> Guard:
+    @entry
+    @stored_as(name)
+    def guard(
+        flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats, rewards: Floats,
+        ticks: Floats, ages: Floats,
+    ) -> bool:
+        if not stands(flags, table, floats, ints):
+            return False
+        good = X.shape[1] == flags[DIM] and X.shape[2] > 0
+        return bool(good and min(X.shape[0], ticks.size, ages.size) >= rewards.size)
 
-
-def _fold(
-    flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats, rewards: Floats,
-    ticks: Floats, ages: Floats,
-) -> bool:
-    if not stands(flags, table, floats, ints):
-        return False
-    good = X.shape[1] == flags[DIM] and X.shape[2] > 0
-    return bool(good and min(X.shape[0], ticks.size, ages.size) >= rewards.size)
+    return guard
 
 
 @entry
@@ -307,35 +358,56 @@ def guard_renew(flags: Ints, floats: Floats, ints: Ints, to_floats: Floats, to_i
     return bool(good and to_floats.size == floats.size and to_ints.size == ints.size)
 
 
-def _form(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, whose: int) -> bool:
-    good = stands(flags, table, floats, ints)
-    return bool(good and scratch.size >= index_form_size(flags[DIM]) and whose < flags[LANES])
+def guard_form(name: str, stands: Stands) -> Guard:
+    @entry
+    @stored_as(name)
+    def guard(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, whose: int) -> bool:
+        good = stands(flags, table, floats, ints)
+        return bool(good and scratch.size >= index_form_size(flags[DIM]) and whose < flags[LANES])
+
+    return guard
 
 
-def _drawn_form(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, draw: int) -> bool:
-    good = stands(flags, table, floats, ints)
-    return bool(good and scratch.size >= index_form_size(flags[DIM]))
+def guard_drawn_form(name: str, stands: Stands) -> Guard:
+    @entry
+    @stored_as(name)
+    def guard(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, draw: int) -> bool:
+        good = stands(flags, table, floats, ints)
+        return bool(good and scratch.size >= index_form_size(flags[DIM]))
+
+    return guard
 
 
-def _best(
-    flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, F: Floats, straight: bool, out: Floats
-) -> bool:
-    if not stands(flags, table, floats, ints):
-        return False
-    d = flags[DIM]
-    return bool(out.size == d and scratch.size >= index_form_size(d) and spans(F, straight, d))
+def guard_best(name: str, stands: Stands) -> Guard:
+    @entry
+    @stored_as(name)
+    def guard(
+        flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, F: Floats, straight: bool, out: Floats
+    ) -> bool:
+        if not stands(flags, table, floats, ints):
+            return False
+        d = flags[DIM]
+        return bool(out.size == d and scratch.size >= index_form_size(d) and spans(F, straight, d))
+
+    return guard
 
 
 @cache
-def guard_of(what: str, family: str, engine: str = "plain") -> Any:
+def guard_of(what: str, family: str, engine: str = "plain") -> Guard:
     """The guard of an entry of a family: `what` is score, look, tiled, sample, fold, form, drawn_form, best, learn,
     adapt or play, the last by an engine."""
-    shell, pieces = globals()[f"_{what}"], {"stands": STANDS[family]}
-    if what in ("learn", "adapt", "play"):
-        pieces["need_of"] = NEEDS[family]
+    stands, need_of, name = STANDS[family], NEEDS[family], f"guard_{what}_{family}"
     if what == "play":
-        pieces["round_size"], family = ROUNDS[engine], f"{family}_{engine}"
-    return entry(bind(shell, f"guard_{what}_{family}", **pieces))
+        return guard_play(f"{name}_{engine}", stands, need_of, ROUNDS[engine])
+    if what in ("score", "tiled"):
+        return guard_score(name, stands, ROUNDS["plain" if what == "score" else what])
+    if what in ("learn", "adapt"):
+        return (guard_learn if what == "learn" else guard_adapt)(name, stands, need_of)
+    made = {
+        "look": guard_look, "sample": guard_sample, "fold": guard_fold, "form": guard_form,
+        "drawn_form": guard_drawn_form, "best": guard_best,
+    }  # fmt: skip
+    return made[what](name, stands)
 
 
 # ------------------------------------------------------------------------------------------ arrays without a state

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 from driftwise.kernels import kernel, loop, piece
-from driftwise.kernels.binding import bind, unbound
-from driftwise.kernels.lanes import roots
+from driftwise.kernels.lanes import Lanes, roots
 from driftwise.kernels.links import mean as link_mean
 from driftwise.kernels.point import Floats
 from driftwise.kernels.scratch import carved
@@ -76,16 +76,18 @@ def squares_(Y: Floats, square: Floats) -> None:
             square[a] += Y[i, a] * Y[i, a]
 
 
-root = unbound("root", "takes the square root of one number or of eight")
+def rooting(root: Callable[[Lanes], Lanes]) -> Callable[[float, Lanes], Lanes]:
+    """The bonus of an arm by its squared width, of one or of eight: `root` is the square root."""
+
+    @piece
+    def bonus(scale: float, square: Lanes) -> Lanes:
+        """The bonus of an arm with this squared width."""
+        return scale * root(square)
+
+    return bonus
 
 
-def _bonus(scale: Any, square: Any) -> Any:
-    """The bonus of an arm with this squared width."""
-    return scale * root(square)
-
-
-bonus_of = piece(bind(_bonus, "bonus_of", root=math.sqrt))
-bonuses_of = piece(bind(_bonus, "bonuses_of", root=roots))
+bonus_of, bonuses_of = rooting(math.sqrt), rooting(roots)
 
 
 @piece

@@ -20,7 +20,7 @@ from driftwise.kernels.groups import Sums
 from driftwise.kernels.index import bonus_of
 from driftwise.kernels.lanes import EIGHT, Lanes, eight, load, store_, where_above
 from driftwise.kernels.linear import linear_scale
-from driftwise.kernels.point import Floats, Point
+from driftwise.kernels.point import ONLY, Floats, Point
 from driftwise.kernels.scratch import carved
 from driftwise.kernels.tiles import Tiles, factor_tiles_, tiles_size, weigh
 
@@ -117,7 +117,7 @@ def forget_widths_(n: int, lazy: Lazy) -> None:
 @routine
 def weigh_pack_(tiles: Tiles, lazy: Lazy) -> None:
     """Mean and squared width of the eight arms of the pack."""
-    first = lazy.mean.size - lazy.mean.size
+    first = int(ONLY)
     mean, square = weigh(tiles, lazy.pack, first)
     store_(lazy.mean, first, mean)
     store_(lazy.square, first, square)
@@ -187,7 +187,7 @@ def backward_tiles_(tiles: Tiles, lazy: Lazy) -> float:
         rest = eight(0.0)
         for k in range(edge, d, EIGHT):
             rest = rest + load(U, (i, k)) * load(theta, k)
-        store_(lazy.mean, d - d, rest)
+        store_(lazy.mean, int(ONLY), rest)
         v = z[i]
         for k in range(i + 1, min(d, edge)):
             v -= U[i, k] * theta[k]
@@ -199,7 +199,7 @@ def backward_tiles_(tiles: Tiles, lazy: Lazy) -> float:
 @piece
 def bounds_(margin: Margin, tiles: Tiles, lazy: Lazy) -> None:
     """Carry every width into this round and bound every score; select the most promising arm of every lane."""
-    arms, theta, first = tiles.arms, lazy.theta, tiles.arms.size - tiles.arms.size
+    arms, theta, first = tiles.arms, lazy.theta, int(ONLY)
     top, who = eight(-math.inf), eight(0.0)
     for t in range(arms.shape[0]):
         mean = eight(0.0)
@@ -222,7 +222,7 @@ def score_picks_(
 ) -> tuple[float, int]:
     """Score the selected arms, the first again if there are fewer than eight; returns the best score and arm with
     them."""
-    first = count - count
+    first = int(ONLY)
     for a in range(EIGHT):
         place = int(lazy.picks[a if a < count else first])
         t, lane = place // EIGHT, place % EIGHT

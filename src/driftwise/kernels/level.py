@@ -51,6 +51,7 @@ from driftwise.kernels.point import (
     LINK,
     MASS,
     MOMENTS,
+    ONLY,
     SQUARES,
     TIME,
     TIME_SQUARE,
@@ -275,7 +276,7 @@ def center_arms_(
     scores: ScoreScratch,
 ) -> None:
     """mean = r̄ + (x - x̄)'θ̂ and bonus = ‖x - x̄‖² of every arm, by one lane."""
-    center, first = scores.other, lane - lane
+    center, first = scores.other, int(ONLY)
     own = lane % levels.filters.shape[0]
     level = center_(point, row, guess, levels.filters, own, 0.0, center, first)
     low, pivot, z, Y, square = scores.low, scores.pivot, scores.z, scores.Y, scores.bonus

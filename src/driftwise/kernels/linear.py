@@ -1,25 +1,24 @@
 """The linear family: scores and lessons (docs/math.md#linear).
 
-Rounds (kernels/rounds.py) are bound to the pieces of live entries, so both play the same arms.
+Rounds (kernels/rounds.py) are made of the pieces of live entries, so both play the same arms.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple, Protocol, TypeVar
 
 from driftwise._internal.elementary import log
 from driftwise.kernels import brief, piece
 from driftwise.kernels.algebra import divide_, factor_, forward_
-from driftwise.kernels.binding import bind
 from driftwise.kernels.groups import History, Sums, history_of, sums_of
 from driftwise.kernels.index import ScoreScratch, roots_, shape_, squares_, whiten_
 from driftwise.kernels.links import mean as link_mean
 from driftwise.kernels.memories.any import lessons_of
 from driftwise.kernels.memories.any import sums as lessons
 from driftwise.kernels.memories.fade import decay, weight
+from driftwise.kernels.memories.phases import Learn
 from driftwise.kernels.point import (
     BETA,
     CLOCK,
@@ -27,6 +26,7 @@ from driftwise.kernels.point import (
     LAM,
     LOG_DELTA,
     MEMORY,
+    ONLY,
     RADIUS,
     RULE,
     SQUARES,
@@ -41,13 +41,11 @@ from driftwise.kernels.point import (
     S,
     sound_cursor,
 )
-from driftwise.kernels.rounds import Family
+from driftwise.kernels.rounds import Family, Teaches
 from driftwise.theory.radius import lb_radius, uniform_log
 
 # Radii.
 WEIGHTED, CONSTANT = 0, 1
-
-lesson_ = lessons.learn_
 
 
 @piece
@@ -140,12 +138,26 @@ def twin_as_published_(point: Point, row: int, lane: int, lesson: Lesson, sums: 
                 sums.twin[lane, i, j] += w * w * X[at, i, arm] * X[at, j, arm]
 
 
-@piece
-def linear_learn_(point: Point, row: int, lane: int, lesson: Lesson, sums: Sums, history: History) -> None:
-    """A lesson of the memory, and the addition of the rule."""
-    lesson_(point, row, lane, lesson, sums, history)
-    if point.flags[RULE] == TWO_AS_PUBLISHED:
-        twin_as_published_(point, row, lane, lesson, sums)
+def learning(learn_: Learn) -> Learn:
+    """A lesson of a memory, and the addition of the rule."""
+
+    @piece
+    def linear_learn_(point: Point, row: int, lane: int, lesson: Lesson, sums: Sums, history: History) -> None:
+        learn_(point, row, lane, lesson, sums, history)
+        if point.flags[RULE] == TWO_AS_PUBLISHED:
+            twin_as_published_(point, row, lane, lesson, sums)
+
+    return linear_learn_
+
+
+linear_learn_ = learning(lessons.learn_)
+
+
+def learning_of(memory: int, rule: int) -> tuple[str, Learn]:
+    """A lesson of one memory under one rule, and its name."""
+    one = lessons_of(memory)
+    name = one.memory.name
+    return (f"{name}_as_published", learning(one.learn_)) if rule == TWO_AS_PUBLISHED else (name, one.learn_)
 
 
 # ------------------------------------------------------------------------------------------ the family
@@ -160,15 +172,33 @@ class Linear(NamedTuple):
     lane: int
 
 
+class OneLane(Protocol):
+    """What a lesson reads of such a state."""
+
+    @property
+    def point(self) -> Point: ...
+
+    @property
+    def sums(self) -> Sums: ...
+
+    @property
+    def history(self) -> History: ...
+
+    @property
+    def lane(self) -> int: ...
+
+
+Lane = TypeVar("Lane", bound=OneLane)
+
+
 @piece
 def linear_view(flags: Ints, table: Floats, floats: Floats, ints: Ints) -> Linear:
     """A packed state as the family sees it."""
-    first = floats.size - floats.size  # 0, but not a literal, for which everything below would be compiled again
-    return Linear(Point(flags, table), sums_of(flags, floats), history_of(flags, floats, ints), first)
+    return Linear(Point(flags, table), sums_of(flags, floats), history_of(flags, floats, ints), int(ONLY))
 
 
 @piece
-def linear_sound(view: Linear) -> bool:
+def linear_sound(view: OneLane) -> bool:
     """Whether the cursor lies in range."""
     return sound_cursor(view.history)
 
@@ -181,40 +211,36 @@ def linear_score_(view: Linear, X: Floats, at: int, scores: ScoreScratch) -> int
 
 
 @piece
-def no_lesson_scratch(view: Linear, scratch: Floats, start: int, d: int) -> int:
+def no_lesson_scratch(view: object, scratch: Floats, start: int, d: int) -> int:
     """A lesson of sums needs no scratch."""
     return start
 
 
-@piece
-def linear_lesson_(view: Linear, work: int, rho: Floats, largest: float, lesson: Lesson) -> None:
+def linear_lesson(learn_: Learn) -> Teaches[OneLane, int]:
     """One lane learns."""
-    linear_learn_(view.point, view.lane, view.lane, lesson, view.sums, view.history)
+
+    @piece
+    def lesson_(view: OneLane, work: int, rho: Floats, largest: float, lesson: Lesson) -> None:
+        learn_(view.point, view.lane, view.lane, lesson, view.sums, view.history)
+
+    return lesson_
 
 
-def learning(memory: int, rule: int) -> tuple[str, Callable[..., Any]]:
-    """A lesson of one memory under one rule, and its name."""
-    one = lessons_of(memory)
-    if rule != TWO_AS_PUBLISHED:
-        return one.name, one.learn_
-    name = f"{one.name}_as_published"
-    return name, piece(bind(linear_learn_, f"linear_learn_{name}", lesson_=one.learn_))
-
-
-def linear_bound(family: Family, flags: Ints) -> Family:
+def linear_bound(family: Family[Lane, int], flags: Ints) -> Family[Lane, int]:
     """The family with only the lessons of a policy's memory."""
-    return _with_memory(family, int(flags[MEMORY]), int(flags[RULE]))
+    name, lesson_ = _lesson_of(int(flags[MEMORY]), int(flags[RULE]))
+    return family._replace(name=f"{family.name}_{name}", lesson_=lesson_)
 
 
 @cache
-def _with_memory(family: Family, memory: int, rule: int) -> Family:
-    name, learn = learning(memory, rule)
-    lesson = piece(bind(family.lesson_, f"linear_lesson_{name}", linear_learn_=learn))
-    return family._replace(name=f"{family.name}_{name}", lesson_=lesson)
+def _lesson_of(memory: int, rule: int) -> tuple[str, Teaches[OneLane, int]]:
+    name, learn_ = learning_of(memory, rule)
+    return name, linear_lesson(learn_)
 
 
-LINEAR = Family(
-    "linear", linear_view, linear_sound, linear_score_, no_lesson_scratch, linear_lesson_, bound=linear_bound
+LINEAR: Family[Linear, int] = Family(
+    "linear", linear_view, linear_sound, linear_score_, no_lesson_scratch, linear_lesson(linear_learn_),
+    bound=linear_bound,
 )  # fmt: skip
 
 

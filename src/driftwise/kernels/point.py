@@ -114,6 +114,10 @@ class Lesson(NamedTuple):
     age: float
 
 
+# The one lane, row or place of what has one. `int(ONLY)` is a zero that is no literal, for which everything that is
+# called with it would be compiled again.
+ONLY = 0
+
 # The status of an entry: fine, or a cursor or mark of the state is out of range. An entry that finds the best arm
 # returns that, or DAMAGED.
 FINE, DAMAGED = 0, -1

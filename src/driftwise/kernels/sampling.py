@@ -17,7 +17,16 @@ from driftwise.kernels.chance import normal
 from driftwise.kernels.glm import predict_
 from driftwise.kernels.groups import History, Sums, adapting_of, estimate_of, sums_of
 from driftwise.kernels.index import ScoreScratch, first_above, first_best, score_scratch_of
-from driftwise.kernels.linear import LINEAR, linear_scale, linear_scores_, linear_view
+from driftwise.kernels.linear import (
+    linear_bound,
+    linear_learn_,
+    linear_lesson,
+    linear_scale,
+    linear_scores_,
+    linear_sound,
+    linear_view,
+    no_lesson_scratch,
+)
 from driftwise.kernels.links import IDENTITY
 from driftwise.kernels.links import mean as link_mean
 from driftwise.kernels.point import (
@@ -28,12 +37,14 @@ from driftwise.kernels.point import (
     KEY_HIGH,
     KEY_LOW,
     LINK,
+    ONLY,
     THETA,
     UPWARD,
     Floats,
     Ints,
     Point,
 )
+from driftwise.kernels.rounds import Family
 
 # The draw if none is given: the number of the round, so that simulated rounds, rounds call by call and the decisions of
 # an agent draw alike.
@@ -150,7 +161,7 @@ def envelope_(upward: bool, scores: ScoreScratch, shares: Floats) -> None:
 def linear_sample_(point: Point, X: Floats, at: int, sums: Sums, key: Ints, draw: int, scores: ScoreScratch) -> int:
     """Mean and bonus of every arm of a draw, and the best arm; linear_scores_ leaves Y with Y'Y = X'V⁻¹ṼV⁻¹X, or
     X'V⁻¹X."""
-    first = X.size - X.size  # 0, but not a literal, for which everything below would be compiled again
+    first = int(ONLY)
     linear_scores_(point, first, first, X, at, sums, scores)
     if point.flags[DRAWN] == THETA:
         sampled_(point.flags[LINK], linear_scale(point, first, first, sums, scores.pivot), key, draw, first, scores)
@@ -161,7 +172,7 @@ def linear_sample_(point: Point, X: Floats, at: int, sums: Sums, key: Ints, draw
 @piece
 def glm_sample_(point: Point, X: Floats, at: int, floats: Floats, key: Ints, draw: int, scores: ScoreScratch) -> None:
     """Mean and bonus of every arm of a draw of θ̃ ~ N(θ̂, exploration²H⁻¹)."""
-    first = X.size - X.size
+    first = int(ONLY)
     estimate = estimate_of(point.flags, floats)
     predict_(estimate.H, first, 0.0, estimate.theta, X, at, scores)
     for a in range(scores.mean.size):
@@ -208,7 +219,10 @@ def sampled_glm_score_(view: Generalized, X: Floats, at: int, scores: ScoreScrat
     return 0
 
 
-SAMPLED_LINEAR = LINEAR._replace(name="sampled_linear", view_of=sampled_view, score_=sampled_linear_score_)
+SAMPLED_LINEAR: Family[SampledLinear, int] = Family(
+    "sampled_linear", sampled_view, linear_sound, sampled_linear_score_, no_lesson_scratch,
+    linear_lesson(linear_learn_), bound=linear_bound,
+)  # fmt: skip
 SAMPLED_GLM = GLM._replace(name="sampled_glm", score_=sampled_glm_score_)
 
 
@@ -222,7 +236,7 @@ def sample_linear_(
 ) -> int:
     """Mean and bonus of every arm of X (1, d, n) by a draw; returns the best arm. shares, unless empty, becomes how
     often each arm is played: counted in `tries` attempts if θ is drawn, exact for a multiplier."""
-    first = X.size - X.size
+    first = int(ONLY)
     point, sums, key = Point(flags, table), sums_of(flags, floats), adapting_of(flags, floats, ints).key
     seen, number = score_scratch_of(scratch, X.shape[1], X.shape[2]), round_of(sums) if draw == BY_ROUND else draw
     if shares.size > 0:
@@ -243,7 +257,7 @@ def sample_glm_(
     """As sample_linear_, by the Laplace posterior of a generalized linear estimate."""
     point, sums, key = Point(flags, table), sums_of(flags, floats), adapting_of(flags, floats, ints).key
     seen, number = score_scratch_of(scratch, X.shape[1], X.shape[2]), round_of(sums) if draw == BY_ROUND else draw
-    glm_sample_(point, X, X.size - X.size, floats, key, number, seen)
+    glm_sample_(point, X, int(ONLY), floats, key, number, seen)
     if shares.size > 0:
         count_(flags[LINK], table[0, EXPLORE], key, number, tries, seen, shares)
         return FINE

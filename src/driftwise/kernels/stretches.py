@@ -7,26 +7,27 @@ long. Each family scores and learns as its policy does, so the bits are those of
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 from driftwise._internal.elementary import exp
 from driftwise.kernels import formula, piece
 from driftwise.kernels.index import ScoreScratch
 from driftwise.kernels.point import Floats, Ints, Lesson
 from driftwise.kernels.ridge import ridge_scores_, ridge_take_
-from driftwise.kernels.rounds import Family, bound_loop, plain
+from driftwise.kernels.rounds import Family, ScoresArms, Sees, Teaches, View, plain, playing
 from driftwise.kernels.scratch import carved
 from driftwise.theory.radius import rare_deviation, weighted_deviation
 
 
 @piece
-def always_sound(view: Any) -> bool:
+def always_sound(view: object) -> bool:
     """A state that was packed for this call."""
     return True
 
 
 @piece
-def no_scratch(view: Any, scratch: Floats, start: int, d: int) -> int:
+def no_scratch(view: object, scratch: Floats, start: int, d: int) -> int:
     """Lessons use only what the view has."""
     return start
 
@@ -224,9 +225,9 @@ def save_lesson_(view: RidgeView, work: int, rho: Floats, largest: float, lesson
 # ------------------------------------------------------------------------------------------ the loops
 
 
-def _loop(name: str, view_of: Any, score_: Any, lesson_: Any) -> Any:
+def _loop(name: str, view_of: Sees[View], score_: ScoresArms[View], lesson_: Teaches[View, int]) -> Callable[..., int]:
     family = Family(name, view_of, always_sound, score_, no_scratch, lesson_)
-    return bound_loop(f"play_{name}_plain", family, plain)
+    return playing(f"play_{name}_plain", plain(family))
 
 
 play_exp3_ = _loop("exp3", exp3_view, exp3_score_, exp3_lesson_)

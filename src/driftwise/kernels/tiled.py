@@ -6,23 +6,23 @@ only.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple, Protocol
 
 from driftwise.kernels import entry, piece
-from driftwise.kernels.binding import bind, unbound
 from driftwise.kernels.groups import sums_of
 from driftwise.kernels.lazy import Lazy, Trust, begin_lazy_, choose_lazily_, forget_widths_, lazy_of, nothing_known
 from driftwise.kernels.linear import Linear, linear_scale
-from driftwise.kernels.point import FADE, GAMMA, LAM, MEMORY, SINCE, Floats, Ints, Lesson, Point
-from driftwise.kernels.rounds import Family, lesson_
+from driftwise.kernels.point import FADE, GAMMA, LAM, MEMORY, ONLY, SINCE, Floats, Ints, Lesson, Point
+from driftwise.kernels.rounds import Family, Pieces
 from driftwise.kernels.tiles import Tiles, believe_small_, believe_tiles_, believe_wide_, best_tiled_, pack_, tiles_of
+
+LinearFamily = Family[Linear, int]
 
 
 @entry
 def score_tiled_(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats) -> int:
     """`score_linear_`: mean and bonus of every arm, and the best arm."""
-    first, sums = X.size - X.size, sums_of(flags, floats)
+    first, sums = int(ONLY), sums_of(flags, floats)
     tiles = tiles_of(scratch, X.shape[1], X.shape[2])
     believe_tiles_(sums.G, sums.b, first, table[first, LAM], tiles)
     scale = linear_scale(Point(flags, table), first, first, sums, tiles.pivot)
@@ -31,7 +31,10 @@ def score_tiled_(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch
 
 # ------------------------------------------------------------------------------------------ tiles as an engine
 
-believe_ = unbound("believe_", "writes the factor of the sums and what it makes of b to tiles")
+class Believes(Protocol):
+    """Writes the factor of the sums and what it makes of b to tiles."""
+
+    def __call__(self, G: Floats, b: Floats, lane: int, ridge: float, tiles: Tiles) -> None: ...
 
 
 class Tiled(NamedTuple):
@@ -51,17 +54,33 @@ def tiled_begin_(view: Linear, scratch: Floats, arms: Floats) -> tuple[Tiled, in
     return Tiled(view, tiles, packed), first
 
 
-def _tiled_choose_(own: Tiled, kept: int, arms: Floats, at: int) -> tuple[int, int, int]:
-    """The best arm by tiles."""
-    point, sums, lane = own.state.point, own.state.sums, own.state.lane
-    believe_(sums.G, sums.b, lane, point.table[lane, LAM], own.tiles)
-    scale = linear_scale(point, lane, lane, sums, own.tiles.pivot)
-    return best_tiled_(own.tiles, arms, at, own.packed, scale, False), lane, kept
+def _tiled(family: LinearFamily, believe_: Believes) -> Pieces[Linear, Tiled, int]:
+    lesson_ = family.lesson_
+
+    @piece
+    def choose_(own: Tiled, kept: int, arms: Floats, at: int) -> tuple[int, int, int]:
+        """The best arm by tiles."""
+        point, sums, lane = own.state.point, own.state.sums, own.state.lane
+        believe_(sums.G, sums.b, lane, point.table[lane, LAM], own.tiles)
+        scale = linear_scale(point, lane, lane, sums, own.tiles.pivot)
+        return best_tiled_(own.tiles, arms, at, own.packed, scale, False), lane, kept
+
+    @piece
+    def learn_(own: Tiled, kept: int, rho: Floats, lesson: Lesson) -> int:
+        lesson_(own.state, kept, rho, 0.0, lesson)
+        return kept
+
+    return Pieces(family.view_of, family.sound_view, tiled_begin_, choose_, learn_)
 
 
-def _tiled_learn_(own: Tiled, kept: int, rho: Floats, lesson: Lesson) -> int:
-    lesson_(own.state, kept, rho, 0.0, lesson)
-    return kept
+def tiled(family: LinearFamily) -> Pieces[Linear, Tiled, int]:
+    """The pieces with which tiles play the linear family, one covariance, few features."""
+    return _tiled(family, believe_small_)
+
+
+def tiled_wide(family: LinearFamily) -> Pieces[Linear, Tiled, int]:
+    """The same for many features: the factor uses tiles too."""
+    return _tiled(family, believe_wide_)
 
 
 # ------------------------------------------------------------------------------------------ the lazy engine
@@ -109,35 +128,17 @@ def lazy_choose_(own: Lazily, kept: Known, arms: Floats, at: int) -> tuple[int, 
     return arm, lane, Known(trust, kept.since)
 
 
-def _lazy_learn_(own: Lazily, kept: Known, rho: Floats, lesson: Lesson) -> Known:
-    lesson_(own.state, own.arms, rho, 0.0, lesson)
-    since = own.state.sums.counters[own.state.lane, SINCE]
-    if since == kept.since:
-        return kept
-    forget_widths_(own.arms, own.lazy)
-    return Known(nothing_known(), since)
-
-
-tiled_small_choose_ = piece(bind(_tiled_choose_, "tiled_small_choose_", believe_=believe_small_))
-tiled_wide_choose_ = piece(bind(_tiled_choose_, "tiled_wide_choose_", believe_=believe_wide_))
-
-
-def _tiled(family: Family, choose: Callable[..., Any]) -> dict[str, Callable[..., Any]]:
-    learn = piece(bind(_tiled_learn_, f"tiled_learn_{family.name}", lesson_=family.lesson_))
-    return {"begin_": tiled_begin_, "choose_": choose, "learn_": learn}
-
-
-def tiled(family: Family) -> dict[str, Callable[..., Any]]:
-    """The pieces with which tiles play the linear family, one covariance, few features."""
-    return _tiled(family, tiled_small_choose_)
-
-
-def tiled_wide(family: Family) -> dict[str, Callable[..., Any]]:
-    """The same for many features: the factor uses tiles too."""
-    return _tiled(family, tiled_wide_choose_)
-
-
-def lazy(family: Family) -> dict[str, Callable[..., Any]]:
+def lazy(family: LinearFamily) -> Pieces[Linear, Lazily, Known]:
     """The pieces that score only arms that can win."""
-    learn = piece(bind(_lazy_learn_, f"lazy_learn_{family.name}", lesson_=family.lesson_))
-    return {"begin_": lazy_begin_, "choose_": lazy_choose_, "learn_": learn}
+    lesson_ = family.lesson_
+
+    @piece
+    def learn_(own: Lazily, kept: Known, rho: Floats, lesson: Lesson) -> Known:
+        lesson_(own.state, own.arms, rho, 0.0, lesson)
+        since = own.state.sums.counters[own.state.lane, SINCE]
+        if since == kept.since:
+            return kept
+        forget_widths_(own.arms, own.lazy)
+        return Known(nothing_known(), since)
+
+    return Pieces(family.view_of, family.sound_view, lazy_begin_, lazy_choose_, learn_)

@@ -15,7 +15,7 @@ from driftwise.kernels import piece
 from driftwise.kernels.algebra import factor_, forward_
 from driftwise.kernels.index import bonuses_of
 from driftwise.kernels.lanes import EIGHT, Lanes, eight, load, store_, where_above
-from driftwise.kernels.point import Floats
+from driftwise.kernels.point import ONLY, Floats
 from driftwise.kernels.scratch import carved
 
 # The number of tiles that are packed at a time if they are packed in every round, in cache lines per feature.
@@ -252,7 +252,7 @@ def best_tiled_(tiles: Tiles, X: Floats, at: int, packed: bool, radius: float, w
 
     Arms that were not packed before are packed one panel at a time.
     """
-    count, first = tiles.arms.shape[0], at - at
+    count, first = tiles.arms.shape[0], int(ONLY)
     top, who = eight(-math.inf), eight(0.0)
     for start in range(first, count, PANEL):
         size, offset = min(PANEL, count - start), start

@@ -10,8 +10,7 @@ Arms come in tiles of four (n/4, d, 4, 8); what fills up the last are copies of 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from driftwise.kernels import entry, piece
 from driftwise.kernels.algebra import divide_eight_, factor_eight_, forward_eight_
@@ -32,6 +31,7 @@ from driftwise.kernels.point import (
     LENGTH,
     MEMORY,
     ONE_MATRIX,
+    ONLY,
     RESTART,
     RULE,
     SINCE,
@@ -41,7 +41,7 @@ from driftwise.kernels.point import (
     Lesson,
     Point,
 )
-from driftwise.kernels.rounds import Family
+from driftwise.kernels.rounds import AnyFamily, Pieces
 from driftwise.kernels.scratch import carved
 
 
@@ -254,7 +254,7 @@ class Eight(NamedTuple):
 @piece
 def eight_view(flags: Ints, table: Floats, floats: Floats, ints: Ints) -> Eight:
     """floats are eight states and their scratch; arms (n/4, d, 4, 8), chosen, regret, draws and best (rounds, 8)."""
-    return Eight(Point(flags, table), eight_states_of(floats, flags[DIM]), floats.size - floats.size)
+    return Eight(Point(flags, table), eight_states_of(floats, flags[DIM]), int(ONLY))
 
 
 @piece
@@ -297,12 +297,9 @@ def eight_learn_(own: Eight, kept: int, rho: Floats, lesson: Lesson) -> int:
     return kept
 
 
-def eight_trials(family: Family) -> dict[str, Callable[..., Any]]:
+def eight_trials(family: AnyFamily) -> Pieces[Eight, Eight, int]:
     """The pieces by which the loop plays eight trials of the linear family at once."""
-    return {
-        "view_of": eight_view, "sound_view": eight_sound, "begin_": eight_begin_, "choose_": eight_choose_,
-        "pay_": eight_pay_, "learn_": eight_learn_,
-    }  # fmt: skip
+    return Pieces(eight_view, eight_sound, eight_begin_, eight_choose_, eight_learn_, pay_=eight_pay_)
 
 
 # ------------------------------------------------------------------------------------------ entries

@@ -19,7 +19,7 @@ from driftwise.kernels import point, rounds, tiled, trials
 from driftwise.kernels.entries import LIST
 from driftwise.kernels.linear import CONSTANT, LINEAR, WEIGHTED
 from driftwise.kernels.point import Point
-from driftwise.kernels.rounds import Family
+from driftwise.kernels.rounds import AnyFamily, AnyPieces
 from driftwise.kernels.tiles import WORTH_TILES
 
 # The number of arms from which rounds use tiles; the features and multiply-adds n·d² from which they are lazy if
@@ -50,12 +50,12 @@ class Sizes(NamedTuple):
 
 
 class Engine(NamedTuple):
-    """An engine: the pieces to which it binds the loop, what it declares (None: everything), the numbers for which it
+    """An engine: the pieces of which it makes the loop, what it declares (None: everything), the numbers for which it
     is proven, and the sizes for which it is the fastest of those that fit."""
 
     name: str
-    pieces: Callable[[Family], dict[str, Callable[..., Any]]]
-    families: tuple[Family, ...] | None = None
+    pieces: Callable[[AnyFamily], AnyPieces]
+    families: tuple[AnyFamily, ...] | None = None
     rules: tuple[int, ...] | None = None
     memories: tuple[int, ...] | None = None
     radii: tuple[int, ...] | None = None
@@ -65,7 +65,7 @@ class Engine(NamedTuple):
     proves: Callable[[Point], bool] = lambda at: True
     worth: Callable[[Sizes], bool] = lambda sizes: True
 
-    def knows(self, family: Family, at: Point) -> bool:
+    def knows(self, family: AnyFamily, at: Point) -> bool:
         """Whether it declares these pieces."""
         declared = (point.RULE, self.rules), (point.MEMORY, self.memories), (point.RADIUS, self.radii)
         pieces = all(known is None or int(at.flags[place]) in known for place, known in declared)
@@ -127,23 +127,23 @@ def setting() -> tuple[str | None, tuple[str, ...]]:
     return _forced, _without
 
 
-def fitting(family: Family, at: Point, sizes: Sizes) -> list[Engine]:
+def fitting(family: AnyFamily, at: Point, sizes: Sizes) -> list[Engine]:
     """The engines that play these pieces on such sets, the plain one last."""
     able = [one for one in ENGINES if (one.fresh or sizes.sets == 1) and (sizes.trials > 1 or not one.plays_eight)]
     known = [one for one in able if one.knows(family, at) and one.name not in _without and _ready(one, family)]
     return [one for one in known if one.features[0] <= sizes.dim < one.features[1]]
 
 
-def _ready(engine: Engine, family: Family) -> bool:
+def _ready(engine: Engine, family: AnyFamily) -> bool:
     """Whether its loop can be compiled here or is in the list; the plain engine reports what is missing."""
     return compiles() or engine is PLAIN or _listed(engine, family) in LIST
 
 
-def _listed(engine: Engine, family: Family) -> str:
+def _listed(engine: Engine, family: AnyFamily) -> str:
     return f"play_{family.name}_{engine.name}"
 
 
-def engine_of(family: Family, at: Point, sizes: Sizes) -> Engine:
+def engine_of(family: AnyFamily, at: Point, sizes: Sizes) -> Engine:
     """The engine to use: the fastest of those that fit."""
     fits = fitting(family, at, sizes)
     if _forced is None:
@@ -153,12 +153,12 @@ def engine_of(family: Family, at: Point, sizes: Sizes) -> Engine:
 
 
 @cache
-def _loop(engine: Engine, family: Family) -> Callable[..., Any]:
-    return rounds.bound_loop(_listed(engine, family), family, engine.pieces)
+def _loop(engine: Engine, family: AnyFamily) -> Callable[..., Any]:
+    return rounds.playing(_listed(engine, family), engine.pieces(family))
 
 
-def bound(engine: Engine, family: Family, at: Point) -> Callable[..., Any]:
-    """The loop bound to an engine's pieces for a policy of a family; without numba the loop of the list, which branches
+def bound(engine: Engine, family: AnyFamily, at: Point) -> Callable[..., Any]:
+    """The loop made of an engine's pieces for a policy of a family; without numba the loop of the list, which branches
     on the flags."""
     listed = _listed(engine, family)
     if not compiles() and listed in LIST:
@@ -166,7 +166,7 @@ def bound(engine: Engine, family: Family, at: Point) -> Callable[..., Any]:
     return _loop(engine, family.bound(family, at.flags))
 
 
-def many(family: Family, at: Point, dim: int) -> float:
+def many(family: AnyFamily, at: Point, dim: int) -> float:
     """The number of arms from which a live choice uses tiles; larger if the entry must be compiled."""
     work = 0 if code_of("score_tiled_") else TILED_WORK
     return max(TILED_ARMS, work / (dim * dim)) if TILED.knows(family, at) else math.inf

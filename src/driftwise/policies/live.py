@@ -13,7 +13,7 @@ from driftwise._internal.compiling import late
 from driftwise.errors import BadInput
 from driftwise.kernels.entries import LIST
 from driftwise.kernels.point import DAMAGED
-from driftwise.kernels.rounds import Family
+from driftwise.kernels.rounds import AnyFamily
 from driftwise.policies.state import Layout, State
 
 # ρ̂ of a policy without tests: the entries of its family are also MASTER's.
@@ -29,7 +29,7 @@ class Entries(NamedTuple):
 
     scores: Callable[..., Any]
     learn: Callable[..., Any]
-    family: Family  # the family to which rounds are bound
+    family: AnyFamily  # the family to which rounds are bound
     fold: Callable[..., Any] | None = None  # many lessons in one call
     form: Callable[..., Any] | None = None  # the index as a function of any x
     ball: Callable[..., Any] | None = None  # the point of largest index on a ball or an ellipsoid, in one call

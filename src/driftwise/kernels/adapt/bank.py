@@ -6,12 +6,11 @@ A memory far behind the best one takes its data over. A lane is known by its pie
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from driftwise._internal.elementary import exp, log
 from driftwise.kernels import part, piece
 from driftwise.kernels.adapt.book import ALL, TAKEN_OVER, pass_time_
-from driftwise.kernels.adapt.lane import lane_follow_, lane_foretell_, lane_may_follow, lane_paid_, lane_wake_
+from driftwise.kernels.adapt.lane import Adaptation, Given, Lane
 from driftwise.kernels.point import BACK, GAP, SHARE, Adapting, Floats, Lesson, Point
 
 # The smallest density of a bank, as a part of the density of its best memory.
@@ -84,25 +83,31 @@ def bank_wake_(point: Point, own: Adapting, lane: int, source: int) -> None:
     own.scores[lane] = own.scores[source] * exp(-point.table[0, BACK])
 
 
-@part
-def before_(point: Point, lesson: Lesson, lanes: Any, own: Adapting) -> tuple[int, int, int]:
-    """All memories are paid and learn."""
-    turns, density = pass_time_(own, lesson.ticks), 0.0
-    if lane_foretell_(point, lesson, lanes, own):
-        density = bank_pay_(own.scores, lanes.surprise, point.table[0, SHARE])
-    lane_paid_(point, lesson, density, lanes)
-    return ALL, lesson.arm, turns
+def bank_of(lane: Lane[Given]) -> Adaptation[Given]:
+    """A bank over the lanes of a family."""
+    foretell_, follow_ = lane.foretell_, lane.follow_
+    paid_, may_follow, wake_ = lane.paid_, lane.may_follow, lane.wake_
 
+    @part
+    def before_(point: Point, lesson: Lesson, lanes: Given, own: Adapting) -> tuple[int, int, int]:
+        """All memories are paid and learn."""
+        turns, density = pass_time_(own, lesson.ticks), 0.0
+        if foretell_(point, lesson, lanes, own):
+            density = bank_pay_(own.scores, lanes.surprise, point.table[0, SHARE])
+        paid_(point, lesson, density, lanes)
+        return ALL, lesson.arm, turns
 
-@part
-def after_(
-    point: Point, rho: Floats, lesson: Lesson, largest: float, turns: int, lanes: Any, own: Adapting
-) -> None:
-    """A longer memory far behind the best one takes over the best one's data; memories that are due wake."""
-    best = bank_best(own.scores)
-    behind = bank_behind(point, own, best)
-    for k in range(best + 1, lanes.sums.counters.shape[0]):
-        if own.scores[k] < behind and lane_may_follow(point, k, best, lanes):
-            lane_follow_(k, best, lanes)
-            bank_return_(point, own, k, best)
-    lane_wake_(point, lesson, lanes, own)
+    @part
+    def after_(
+        point: Point, rho: Floats, lesson: Lesson, largest: float, turns: int, lanes: Given, own: Adapting
+    ) -> None:
+        """A longer memory far behind the best one takes over the best one's data; memories that are due wake."""
+        best = bank_best(own.scores)
+        behind = bank_behind(point, own, best)
+        for k in range(best + 1, lanes.sums.counters.shape[0]):
+            if own.scores[k] < behind and may_follow(point, k, best, lanes):
+                follow_(k, best, lanes)
+                bank_return_(point, own, k, best)
+        wake_(point, lesson, lanes, own)
+
+    return Adaptation(before_, after_)

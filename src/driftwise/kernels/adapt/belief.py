@@ -7,14 +7,14 @@ of such lanes (docs/math.md#auto).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple, Protocol
 
 from driftwise.kernels import entry, formula, part, piece, routine
-from driftwise.kernels.adapt.bank import bank_pay_, bank_wake_
+from driftwise.kernels.adapt.bank import bank_of, bank_pay_, bank_wake_
 from driftwise.kernels.adapt.book import sound_marks
-from driftwise.kernels.adapt.lesson import acting_lane, lesson_of, who_acts
+from driftwise.kernels.adapt.lane import Lane
+from driftwise.kernels.adapt.lesson import acting_lane, lesson_under, who_acts
 from driftwise.kernels.adapt.levels import (
     BELIEVED,
     LEVEL_SHARE,
@@ -47,7 +47,6 @@ from driftwise.kernels.belief import (
     trace_of,
     widths_,
 )
-from driftwise.kernels.binding import bind
 from driftwise.kernels.chance import uniform
 from driftwise.kernels.foretell import LaneScratch, fill_slopes_, fill_slots_, foretell_eight_
 from driftwise.kernels.index import ScoreScratch, first_less, score_scratch_of
@@ -71,6 +70,7 @@ from driftwise.kernels.links import IDENTITY, slope
 from driftwise.kernels.links import mean as link_mean
 from driftwise.kernels.memories.any import lessons_of, trends
 from driftwise.kernels.memories.fade import weight as weight_of
+from driftwise.kernels.memories.phases import Learn, Phases
 from driftwise.kernels.memories.sums import blend_, blend_lags_, follow_, scale_
 from driftwise.kernels.memories.trend import run_, sloped
 from driftwise.kernels.point import (
@@ -87,6 +87,7 @@ from driftwise.kernels.point import (
     LEVELS,
     LINK,
     MEMORY,
+    ONLY,
     SQUARES,
     STIFFNESS,
     WAKES,
@@ -103,11 +104,9 @@ from driftwise.kernels.point import (
     sound_cursor,
     sums_of,
 )
-from driftwise.kernels.rounds import Family
+from driftwise.kernels.rounds import Family, Teaches
 from driftwise.kernels.scratch import carved
 from driftwise.kernels.solvers.one_pass import root
-
-learn_ = trends.learn_
 
 LEAST_SLOPE = 1e-300
 # Of more features than these, memories foretell one reward in so many; conjugate gradients between these.
@@ -584,11 +583,12 @@ def lane_wake_(point: Point, lesson: Lesson, lanes: Lanes, own: Adapting) -> Non
             sums.counters[k, CLOCK] += lesson.ticks
 
 
-LANE: dict[str, Callable[..., Any]] = {
-    "lane_foretell_": lane_foretell_, "lane_paid_": lane_paid_, "lane_learn_": lane_learn_,
-    "lane_may_follow": lane_may_follow, "lane_follow_": lane_follow_, "lane_wake_": lane_wake_,
-}  # fmt: skip
-bank_lesson_ = lesson_of("belief", LANE, BANK)
+LANE: Lane[Lanes] = Lane(
+    lane_learn_, lane_foretell_, lane_follow_, paid_=lane_paid_, may_follow=lane_may_follow, wake_=lane_wake_
+)
+# Lanes of which all learn values, or all clicks.
+VALUES = LANE._replace(foretell_=values_foretell_, paid_=values_paid_, learn_=values_learn_)
+CLICKS = LANE._replace(foretell_=clicks_foretell_, paid_=clicks_paid_, learn_=clicks_learned_)
 
 
 @part
@@ -618,36 +618,61 @@ def doubt_of_(point: Point, lesson: Lesson, shown: Foretold, lanes: Lanes) -> No
         doubt_(error, variance, short, slope(link, shown.value), length, lanes.gauge)
 
 
-@part
-def bank_taught_(
-    point: Point, rho: Floats, lesson: Lesson, acting: int, row: int, prior: Prior, view: Belief, work: BeliefScratch
-) -> Foretold:
-    """All lanes of a bank learn; what the one that acted had foretold."""
-    levels, forecast = view.levels, work.forecast
-    with_level = level_lane(levels.weights, levels.evidence)
-    due = foretells_next(view.sums)
-    lanes = Lanes(view.sums, view.history, levels, prior, view.gauge, forecast, work.by_level, forecast.surprise, due)
-    bank_lesson_(point, rho, lesson, 0.0, lanes, view.own)
-    shown = shown_of(point, lesson, acting, with_level, lanes)
-    if shown.asked and due:
-        doubt_of_(point, lesson, shown, lanes)
-    return shown
+class Taught(Protocol):
+    """A lesson of all lanes that learn; what the one that acted had foretold."""
+
+    def __call__(
+        self, point: Point, rho: Floats, lesson: Lesson, acting: int, row: int, prior: Prior, view: Belief,
+        work: BeliefScratch,
+    ) -> Foretold: ...
+
+
+def bank_taught(lane: Lane[Lanes]) -> Taught:
+    """All lanes of a bank learn."""
+    bank_lesson_ = lesson_under(bank_of(lane), lane)
+
+    @part
+    def taught_(
+        point: Point, rho: Floats, lesson: Lesson, acting: int, row: int, prior: Prior, view: Belief,
+        work: BeliefScratch,
+    ) -> Foretold:
+        levels, forecast = view.levels, work.forecast
+        with_level = level_lane(levels.weights, levels.evidence)
+        due = foretells_next(view.sums)
+        lanes = Lanes(
+            view.sums, view.history, levels, prior, view.gauge, forecast, work.by_level, forecast.surprise, due
+        )
+        bank_lesson_(point, rho, lesson, 0.0, lanes, view.own)
+        shown = shown_of(point, lesson, acting, with_level, lanes)
+        if shown.asked and due:
+            doubt_of_(point, lesson, shown, lanes)
+        return shown
+
+    return taught_
+
+
+def alone_taught(learn_: Learn) -> Taught:
+    """The one lane learns; it foretells where a gauge compares."""
+
+    @part
+    def taught_(
+        point: Point, rho: Floats, lesson: Lesson, acting: int, row: int, prior: Prior, view: Belief,
+        work: BeliefScratch,
+    ) -> Foretold:
+        shown = Foretold(0.0, 0.0, False)
+        if lesson.arm >= 0 and view.gauge.known.size > 0:
+            shown = foretell_(point, row, acting, prior.ridge, lesson, view.gauge, view.sums, work.forecast)
+        learn_(point, row, acting, lesson, view.sums, view.history)
+        return shown
+
+    return taught_
+
+
+bank_taught_, alone_taught_ = bank_taught(LANE), alone_taught(trends.learn_)
 
 
 @part
-def alone_taught_(
-    point: Point, rho: Floats, lesson: Lesson, acting: int, row: int, prior: Prior, view: Belief, work: BeliefScratch
-) -> Foretold:
-    """The one lane learns; what it had foretold, where somebody compares."""
-    shown = Foretold(0.0, 0.0, False)
-    if lesson.arm >= 0 and view.gauge.known.size > 0:
-        shown = foretell_(point, row, acting, prior.ridge, lesson, view.gauge, view.sums, work.forecast)
-    learn_(point, row, acting, lesson, view.sums, view.history)
-    return shown
-
-
-@part
-def taught_(
+def any_taught_(
     point: Point, rho: Floats, lesson: Lesson, acting: int, row: int, prior: Prior, view: Belief, work: BeliefScratch
 ) -> Foretold:
     """Either, by the adaptation."""
@@ -795,7 +820,7 @@ def belief_score_(view: Belief, X: Floats, at: int, scores: ScoreScratch) -> int
 @piece
 def alone_score_(view: Belief, X: Floats, at: int, scores: ScoreScratch) -> int:
     """Mean and bonus of every arm by the one lane, which neither has a level nor is audited; the row that acted."""
-    lane = X.size - X.size
+    lane = int(ONLY)
     belief_scores_(view.point, lane, lane, X, at, view.sums, view.gauge, scores)
     return lane
 
@@ -810,55 +835,49 @@ def belief_scratch(view: Belief, scratch: Floats, start: int, d: int) -> BeliefS
     return BeliefScratch(forecast, by_level)
 
 
-@piece
-def belief_lesson_(view: Belief, work: BeliefScratch, rho: Floats, largest: float, lesson: Lesson) -> None:
+def belief_lesson(taught_: Taught) -> Teaches[Belief, BeliefScratch]:
     """All lanes learn, then the gauge."""
-    point, gauge = view.point, view.gauge
-    lane, row = who_acts(point, view.own)
-    prior = prior_of(point, row, gauge, view.sums.b.shape[1])
-    arm = -1 if strange_(point, row, lesson, gauge) else lesson.arm
-    taken = Lesson(lesson.X, lesson.at, arm, lesson.reward, lesson.ticks, lesson.age)
-    if arm >= 0 and learns_units(point, row, gauge):
-        first_units_(taken, gauge)
-    shown = taught_(point, rho, taken, lane, row, prior, view, work)
-    if arm >= 0:
-        gauge_(point, row, taken, prior, shown.asked, shown.value, shown.square, gauge)
+
+    @piece
+    def lesson_(view: Belief, work: BeliefScratch, rho: Floats, largest: float, lesson: Lesson) -> None:
+        point, gauge = view.point, view.gauge
+        lane, row = who_acts(point, view.own)
+        prior = prior_of(point, row, gauge, view.sums.b.shape[1])
+        arm = -1 if strange_(point, row, lesson, gauge) else lesson.arm
+        taken = Lesson(lesson.X, lesson.at, arm, lesson.reward, lesson.ticks, lesson.age)
+        if arm >= 0 and learns_units(point, row, gauge):
+            first_units_(taken, gauge)
+        shown = taught_(point, rho, taken, lane, row, prior, view, work)
+        if arm >= 0:
+            gauge_(point, row, taken, prior, shown.asked, shown.value, shown.square, gauge)
+
+    return lesson_
 
 
-def belief_bound(family: Family, flags: Ints) -> Family:
+def belief_bound(family: Family[Belief, BeliefScratch], flags: Ints) -> Family[Belief, BeliefScratch]:
     """The family with the lessons of a policy's memory, link and adaptation, and no others."""
-    bank = flags[ADAPT] == BANK
-    return _bank(family, bool(flags[LINK] == IDENTITY)) if bank else _alone(family, int(flags[MEMORY]))
+    if flags[ADAPT] == BANK:
+        values = bool(flags[LINK] == IDENTITY)
+        return _bank(family, "bank_of_values" if values else "bank_of_clicks", VALUES if values else CLICKS)
+    return _alone(family, lessons_of(int(flags[MEMORY])))
 
 
 @cache
-def _alone(family: Family, memory: int) -> Family:
-    lessons = lessons_of(memory)
-    taught = part(bind(alone_taught_, f"alone_taught_{lessons.name}", learn_=lessons.learn_))
-    return _taught(family, f"alone_{lessons.name}", taught)._replace(score_=alone_score_)
+def _alone(family: Family[Belief, BeliefScratch], lessons: Phases) -> Family[Belief, BeliefScratch]:
+    lesson = belief_lesson(alone_taught(lessons.learn_))
+    return family._replace(
+        name=f"{family.name}_alone_{lessons.memory.name}", score_=alone_score_, lesson_=lesson
+    )
 
 
 @cache
-def _bank(family: Family, values: bool) -> Family:
-    """A bank's memories fade, some with a trend: Trend's lesson is Fade's where there is no slope."""
-    lane: dict[str, Callable[..., Any]] = {
-        "lane_foretell_": clicks_foretell_, "lane_paid_": clicks_paid_, "lane_learn_": clicks_learned_
-    }  # fmt: skip
-    if values:
-        lane = {"lane_foretell_": values_foretell_, "lane_paid_": values_paid_, "lane_learn_": values_learn_}
-    name = "bank_of_values" if values else "bank_of_clicks"
-    lesson = lesson_of(f"belief_{name}", {**LANE, **lane}, BANK)
-    return _taught(family, name, part(bind(bank_taught_, f"bank_taught_{name}", bank_lesson_=lesson)))
+def _bank(family: Family[Belief, BeliefScratch], name: str, lane: Lane[Lanes]) -> Family[Belief, BeliefScratch]:
+    return family._replace(name=f"{family.name}_{name}", lesson_=belief_lesson(bank_taught(lane)))
 
 
-def _taught(family: Family, name: str, taught: Callable[..., Any]) -> Family:
-    lesson = piece(bind(belief_lesson_, f"belief_lesson_{name}", taught_=taught))
-    return family._replace(name=f"{family.name}_{name}", lesson_=lesson)
-
-
-BELIEF = Family(
-    "belief", belief_view, belief_sound, belief_score_, belief_scratch, belief_lesson_, bound=belief_bound
-)  # fmt: skip
+BELIEF: Family[Belief, BeliefScratch] = Family(
+    "belief", belief_view, belief_sound, belief_score_, belief_scratch, belief_lesson(any_taught_), bound=belief_bound
+)
 
 
 # ------------------------------------------------------------------------------------------ entries
@@ -870,7 +889,7 @@ def audit_belief_(
 ) -> int:
     """The arm of a look, beside the chance of every arm, or the best one without a level, all less costs if there are
     any; DAMAGED, or that arm."""
-    view, first = belief_view(flags, table, floats, ints), X.size - X.size
+    view, first = belief_view(flags, table, floats, ints), int(ONLY)
     if not belief_sound(view):
         return DAMAGED
     scores = score_scratch_of(scratch, X.shape[1], X.shape[2])

@@ -4,12 +4,11 @@ block."""
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from driftwise._internal.elementary import exp
 from driftwise.kernels import part, piece
 from driftwise.kernels.adapt.book import ALL, LANE_MARKS, PAYOFF, ROUND, ROW, pass_time_, to_clear_
-from driftwise.kernels.adapt.lane import lane_fresh_
+from driftwise.kernels.adapt.lane import Adaptation, Given, Lane
 from driftwise.kernels.chance import uniform
 from driftwise.kernels.groups import Adapting
 from driftwise.kernels.point import (
@@ -77,25 +76,30 @@ def bob_refuses(own: Adapting, clock: float, lesson: Lesson) -> bool:
     return bool(late and own.marks[ROUND] > 0)
 
 
-@part
-def before_(point: Point, lesson: Lesson, lanes: Any, own: Adapting) -> tuple[int, int, int]:
-    """The lane learns, unless the reward belongs to an earlier block. Returns how many rounds end."""
-    turns, arm = pass_time_(own, lesson.ticks), lesson.arm
-    if bob_refuses(own, lanes.sums.counters[0, CLOCK], lesson):
-        lanes.sums.counters[0, DROPPED] += 1.0
-        arm = -1
-    return ALL, arm, turns
+def bob_of(lane: Lane[Given]) -> Adaptation[Given]:
+    """BOB over the lane of a family."""
+    fresh_ = lane.fresh_
 
+    @part
+    def before_(point: Point, lesson: Lesson, lanes: Given, own: Adapting) -> tuple[int, int, int]:
+        """The lane learns, unless the reward belongs to an earlier block. Returns how many rounds end."""
+        turns, arm = pass_time_(own, lesson.ticks), lesson.arm
+        if bob_refuses(own, lanes.sums.counters[0, CLOCK], lesson):
+            lanes.sums.counters[0, DROPPED] += 1.0
+            arm = -1
+        return ALL, arm, turns
 
-@part
-def after_(
-    point: Point, rho: Floats, lesson: Lesson, largest: float, turns: int, lanes: Any, own: Adapting
-) -> None:
-    """Add a reward to the block in which it comes, whether a round ends with it or not; then end blocks."""
-    if lesson.arm >= 0:
-        own.notes[PAYOFF] += lesson.reward
-    for _ in range(turns):
-        bob_turn_(point, own)
-        for k in range(lanes.sums.counters.shape[0]):
-            if to_clear_(own, k):
-                lane_fresh_(point, k, lanes)
+    @part
+    def after_(
+        point: Point, rho: Floats, lesson: Lesson, largest: float, turns: int, lanes: Given, own: Adapting
+    ) -> None:
+        """Add a reward to the block in which it comes, whether a round ends with it or not; then end blocks."""
+        if lesson.arm >= 0:
+            own.notes[PAYOFF] += lesson.reward
+        for _ in range(turns):
+            bob_turn_(point, own)
+            for k in range(lanes.sums.counters.shape[0]):
+                if to_clear_(own, k):
+                    fresh_(point, k, lanes)
+
+    return Adaptation(before_, after_)

@@ -8,23 +8,24 @@ from __future__ import annotations
 
 import math
 from functools import cache
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from driftwise._internal.elementary import log, log1p
 from driftwise.kernels import part, piece, routine
 from driftwise.kernels.adapt.bank import bank_best
 from driftwise.kernels.adapt.book import sound_marks
-from driftwise.kernels.adapt.lesson import alike, lesson_of, who_acts
+from driftwise.kernels.adapt.lane import Lane, LaneLearn
+from driftwise.kernels.adapt.lesson import any_of, lesson_under, who_acts
 from driftwise.kernels.algebra import factor_, forward_one_
-from driftwise.kernels.binding import bind, unbound
 from driftwise.kernels.cut import cut
 from driftwise.kernels.glm import (
     Lanes,
     LessonScratch,
+    estimating,
     forget_,
     glm_lane_,
+    glm_lane_of,
     glm_scores_,
-    lane_of,
     lesson_scratch_of,
     optimistic_scores_,
     posterior_scores_,
@@ -61,6 +62,7 @@ from driftwise.kernels.point import (
     LINK,
     MEMORY,
     ONE_PASS,
+    ONLY,
     POSTERIOR,
     REG,
     RULE,
@@ -74,7 +76,7 @@ from driftwise.kernels.point import (
     Point,
     sound_cursor,
 )
-from driftwise.kernels.rounds import Family
+from driftwise.kernels.rounds import Family, ScoresArms, Teaches
 from driftwise.kernels.solvers.one_pass import one_pass_, one_pass_fade_
 
 # ------------------------------------------------------------------------------------------ indices
@@ -214,14 +216,8 @@ def lane_fresh_(point: Point, lane: int, lanes: Lanes) -> None:
         lanes.estimate.shown[lane, i] = 0.0
 
 
-@part
-def lane_learn_(point: Point, row: int, lane: int, lesson: Lesson, lanes: Lanes) -> None:
-    """A lane learns with a row of the table."""
-    glm_lane_(point, row, lane, lesson, lanes)
-
-
-LANE = alike(lane_learn_, lane_fresh_, lane_foretell_, lane_follow_)
-lesson_of_lanes_ = lesson_of("glm", LANE)
+_LANE: Lane[Lanes] = Lane(glm_lane_, lane_foretell_, lane_follow_, lane_fresh_)
+lesson_of_lanes_ = lesson_under(any_of(_LANE), _LANE)
 
 
 # ------------------------------------------------------------------------------------------ entries
@@ -314,38 +310,66 @@ def glm_failed(view: Generalized) -> bool:
 
 # ------------------------------------------------------------------------------------------ a policy that stands alone
 
-lane_ = unbound("lane_", "takes a lesson into a lane")
-score_lane_ = unbound("score_lane_", "writes mean and bonus of every arm by a lane to scratch")
+
+class PackedLesson(Protocol):
+    """Takes a lesson into a packed state that is known to be sound, without an adaptation."""
+
+    def __call__(
+        self, flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats, at: int, arm: int,
+        reward: float, ticks: float, age: float, /,
+    ) -> int: ...
 
 
-def _lesson_alone_(
-    flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats, at: int, arm: int,
-    reward: float, ticks: float, age: float,
-) -> None:
-    """lesson_glm_ without an adaptation; the state is known to be sound."""
-    lane = X.size - X.size
-    sums, history = sums_of(flags, floats), history_of(flags, floats, ints)
-    work = lesson_scratch_of(scratch, X.shape[1], history.cursor[USED] + 1, sums.G.shape[0])
-    lanes = Lanes(sums, history, estimate_of(flags, floats), work, work.surprise)
-    lane_(Point(flags, table), lane, lane, Lesson(X, at, arm, reward, ticks, age), lanes)
+class ScoreLane(Protocol):
+    """Writes mean and bonus of every arm by a lane to scratch."""
+
+    def __call__(
+        self, point: Point, row: int, lane: int, X: Floats, at: int, sums: Sums, estimate: EstimateBundle,
+        scores: ScoreScratch,
+    ) -> None: ...
 
 
-def packed_lesson_(view: Generalized, work: Rest, rho: Floats, largest: float, lesson: Lesson) -> None:
+def packed_alone(lane_: LaneLearn[Lanes]) -> PackedLesson:
+    """lesson_glm_ of one lane."""
+
+    @routine
+    def lesson_(
+        flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats, at: int, arm: int,
+        reward: float, ticks: float, age: float,
+    ) -> int:
+        lane, sums, history = int(ONLY), sums_of(flags, floats), history_of(flags, floats, ints)
+        work = lesson_scratch_of(scratch, X.shape[1], history.cursor[USED] + 1, sums.G.shape[0])
+        lanes = Lanes(sums, history, estimate_of(flags, floats), work, work.surprise)
+        lane_(Point(flags, table), lane, lane, Lesson(X, at, arm, reward, ticks, age), lanes)
+        return FINE
+
+    return lesson_
+
+
+def lesson_alone(packed_: PackedLesson) -> Teaches[Generalized, Rest]:
     """The live lesson of a policy without an adaptation."""
-    flags, table = view.point
-    lesson_(
-        flags, table, view.floats, view.ints, work.scratch, lesson.X, lesson.at, lesson.arm, lesson.reward,
-        lesson.ticks, lesson.age,
-    )  # fmt: skip
+
+    @piece
+    def lesson_(view: Generalized, work: Rest, rho: Floats, largest: float, lesson: Lesson) -> None:
+        flags, table = view.point
+        packed_(
+            flags, table, view.floats, view.ints, work.scratch, lesson.X, lesson.at, lesson.arm, lesson.reward,
+            lesson.ticks, lesson.age,
+        )  # fmt: skip
+
+    return lesson_
 
 
-def _alone_score_(view: Generalized, X: Floats, at: int, scores: ScoreScratch) -> int:
-    lane = X.size - X.size
-    score_lane_(view.point, lane, lane, X, at, view.sums, view.estimate, scores)
-    return lane
+def score_alone(score_lane_: ScoreLane) -> ScoresArms[Generalized]:
+    """Mean and bonus of every arm by the one lane."""
 
+    @piece
+    def score_(view: Generalized, X: Floats, at: int, scores: ScoreScratch) -> int:
+        lane = int(ONLY)
+        score_lane_(view.point, lane, lane, X, at, view.sums, view.estimate, scores)
+        return lane
 
-lesson_ = unbound("lesson_", "takes a lesson into a packed state")
+    return score_
 
 
 @piece
@@ -364,7 +388,7 @@ RULES = {GLB: "glb", SCB: "scb", SC_D: "sc_d", POSTERIOR: "posterior"}
 ESTIMATES = {EXACT: "exact", ONE_PASS: "one_pass"}
 
 
-def glm_bound(family: Family, flags: Ints) -> Family:
+def glm_bound(family: Family[Generalized, Rest], flags: Ints) -> Family[Generalized, Rest]:
     """The family with only the pieces that a policy's flags name; an adaptation branches on the flags."""
     if flags[ADAPT] != ALONE:
         return family
@@ -372,17 +396,18 @@ def glm_bound(family: Family, flags: Ints) -> Family:
 
 
 @cache
-def _alone(family: Family, rule: int, estimate: int, memory: int) -> Family:
-    name = f"{RULES.get(rule, 'any')}_{ESTIMATES.get(estimate, 'any')}_{lessons_of(memory).name}"
-    lesson = routine(bind(_lesson_alone_, f"lesson_{name}", lane_=lane_of(name, rule, estimate, memory)))
+def _alone(family: Family[Generalized, Rest], rule: int, estimate: int, memory: int) -> Family[Generalized, Rest]:
+    lessons = lessons_of(memory, with_atoms=True)
     score = posterior_scores_ if rule == POSTERIOR else optimistic_scores_ if rule in RULES else glm_scores_
     return family._replace(
-        name=f"{family.name}_{name}",
+        name=f"{family.name}_{RULES.get(rule, 'any')}_{ESTIMATES.get(estimate, 'any')}_{lessons.memory.name}",
         sound_view=alone_sound,
-        score_=piece(bind(_alone_score_, f"score_{name}", score_lane_=score)) if family is GLM else family.score_,
-        lesson_=piece(bind(packed_lesson_, f"lesson_of_{name}", lesson_=lesson)),
+        score_=score_alone(score) if family is GLM else family.score_,
+        lesson_=lesson_alone(packed_alone(glm_lane_of(lessons, estimating(rule, estimate)))),
         failed_view=alone_failed,
     )
 
 
-GLM = Family("glm", glm_view, glm_sound, glm_score_, glm_scratch, glm_lesson_, glm_failed, glm_bound)
+GLM: Family[Generalized, Rest] = Family(
+    "glm", glm_view, glm_sound, glm_score_, glm_scratch, glm_lesson_, glm_failed, glm_bound
+)

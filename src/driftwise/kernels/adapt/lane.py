@@ -1,20 +1,118 @@
-"""What an adaptation asks of a lane: the pieces that a family supplies (`alike` in lesson.py has the usual ones).
-
-`lanes` is the bundle of a family's lanes; it has `sums` and, for a bank, `surprise`, scratch with a place per lane.
-"""
+"""What an adaptation asks of a lane: the pieces that a family supplies, and those of lanes that differ only in the
+length of their memory."""
 
 from __future__ import annotations
 
-from driftwise.kernels.binding import unbound
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
-# point, row, lane, lesson, lanes
-lane_learn_ = unbound("lane_learn_", "takes a lesson into a lane")
-# point, lane, lanes; for MASTER and BOB
-lane_fresh_ = unbound("lane_fresh_", "lets a lane begin anew, its clock included")
-# For a bank: point, lesson, lanes, own; point, lesson, density, lanes; point, lane, other, lanes; lane, other, lanes;
-# point, lesson, lanes, own
-lane_foretell_ = unbound("lane_foretell_", "says how surprised every lane is by a reward, and whether that is paid for")
-lane_paid_ = unbound("lane_paid_", "takes note of the log density that all lanes together gave a reward")
-lane_may_follow = unbound("lane_may_follow", "says whether a lane can take over the data of another")
-lane_follow_ = unbound("lane_follow_", "lets a lane drop its data for another's")
-lane_wake_ = unbound("lane_wake_", "wakes the lanes whose time has come")
+from driftwise.kernels import part
+from driftwise.kernels.groups import Adapting, Sums
+from driftwise.kernels.point import Floats, Lesson, Point
+
+
+class Lanes(Protocol):
+    """The bundle of a family's lanes; `surprise` is scratch with a place per lane, which a bank uses."""
+
+    @property
+    def sums(self) -> Sums: ...
+
+    @property
+    def surprise(self) -> Floats: ...
+
+
+Given = TypeVar("Given", bound=Lanes)
+GivenIn = TypeVar("GivenIn", bound=Lanes, contravariant=True)
+
+
+class LaneLearn(Protocol[GivenIn]):
+    """Takes a lesson into a lane."""
+
+    def __call__(self, point: Point, row: int, lane: int, lesson: Lesson, lanes: GivenIn) -> None: ...
+
+
+class LaneForetell(Protocol[GivenIn]):
+    """Says how surprised every lane is by a reward, and whether that is paid for."""
+
+    def __call__(self, point: Point, lesson: Lesson, lanes: GivenIn, own: Adapting) -> bool: ...
+
+
+class LaneFollow(Protocol[GivenIn]):
+    """Lets a lane drop its data for another's."""
+
+    def __call__(self, lane: int, other: int, lanes: GivenIn) -> None: ...
+
+
+class LaneFresh(Protocol[GivenIn]):
+    """Lets a lane begin anew, its clock included; for MASTER and BOB."""
+
+    def __call__(self, point: Point, lane: int, lanes: GivenIn) -> None: ...
+
+
+class LanePaid(Protocol[GivenIn]):
+    """Takes note of the log density that all lanes together gave a reward."""
+
+    def __call__(self, point: Point, lesson: Lesson, density: float, lanes: GivenIn) -> None: ...
+
+
+class LaneMayFollow(Protocol[GivenIn]):
+    """Says whether a lane can take over the data of another."""
+
+    def __call__(self, point: Point, lane: int, other: int, lanes: GivenIn) -> bool: ...
+
+
+class LaneWake(Protocol[GivenIn]):
+    """Wakes the lanes whose time has come."""
+
+    def __call__(self, point: Point, lesson: Lesson, lanes: GivenIn, own: Adapting) -> None: ...
+
+
+@part
+def _never_fresh(point: Point, lane: int, lanes: Lanes) -> None: ...
+
+
+@part
+def _not_noted(point: Point, lesson: Lesson, density: float, lanes: Lanes) -> None: ...
+
+
+@part
+def _always(point: Point, lane: int, other: int, lanes: Lanes) -> bool:
+    return True
+
+
+@part
+def _none_sleeps(point: Point, lesson: Lesson, lanes: Lanes, own: Adapting) -> None: ...
+
+
+class Lane(NamedTuple, Generic[Given]):
+    """The pieces of a lane. Those with a default are for the lanes of a bank, but for `fresh_`."""
+
+    learn_: LaneLearn[Given]
+    foretell_: LaneForetell[Given]
+    follow_: LaneFollow[Given]
+    fresh_: LaneFresh[Given] = _never_fresh
+    paid_: LanePaid[Given] = _not_noted
+    may_follow: LaneMayFollow[Given] = _always
+    wake_: LaneWake[Given] = _none_sleeps
+
+
+class Before(Protocol[GivenIn]):
+    """Says who takes a lesson, with which arm, and how many rounds end."""
+
+    def __call__(
+        self, point: Point, lesson: Lesson, lanes: GivenIn, own: Adapting
+    ) -> tuple[int, int, int]: ...
+
+
+class After(Protocol[GivenIn]):
+    """The turn of the adaptation, when the lanes have learned."""
+
+    def __call__(
+        self, point: Point, rho: Floats, lesson: Lesson, largest: float, turns: int, lanes: GivenIn, own: Adapting
+    ) -> None: ...
+
+
+class Adaptation(NamedTuple, Generic[Given]):
+    """An adaptation over the lanes of a family."""
+
+    before_: Before[Given]
+    after_: After[Given]

@@ -8,18 +8,20 @@ from typing import NamedTuple
 from driftwise._internal.elementary import log1p
 from driftwise.kernels import part, piece
 from driftwise.kernels.adapt.book import sound_marks
-from driftwise.kernels.adapt.lesson import KINDS, alike, lesson_of, who_acts
+from driftwise.kernels.adapt.lane import Lane
+from driftwise.kernels.adapt.lesson import KINDS, LessonOfLanes, adaptation_of, any_of, lesson_under, who_acts
 from driftwise.kernels.belief import Gauge
-from driftwise.kernels.binding import bind
 from driftwise.kernels.foretell import LaneScratch, fill_slots_, foretell_eight_
 from driftwise.kernels.groups import Adapting, History, Sums, adapting_of, history_of, sums_of
 from driftwise.kernels.index import ScoreScratch
 from driftwise.kernels.lanes import EIGHT
-from driftwise.kernels.linear import learning, linear_learn_, linear_scores_
+from driftwise.kernels.linear import learning_of, linear_learn_, linear_scores_
+from driftwise.kernels.memories.phases import Learn
 from driftwise.kernels.memories.sums import follow_, fresh_lane_
 from driftwise.kernels.point import (
     ADAPT,
     MEMORY,
+    ONLY,
     RULE,
     SCORE_NOISE,
     SCORE_RIDGE,
@@ -29,7 +31,7 @@ from driftwise.kernels.point import (
     Point,
     sound_cursor,
 )
-from driftwise.kernels.rounds import Family
+from driftwise.kernels.rounds import Family, Teaches
 from driftwise.kernels.scratch import carved
 
 
@@ -53,12 +55,6 @@ class Lanes(NamedTuple):
 
 
 @part
-def lane_learn_(point: Point, row: int, lane: int, lesson: Lesson, lanes: Lanes) -> None:
-    """A lane learns with a row of the table."""
-    linear_learn_(point, row, lane, lesson, lanes.sums, lanes.history)
-
-
-@part
 def lane_fresh_(point: Point, lane: int, lanes: Lanes) -> None:
     """Clear a lane."""
     fresh_lane_(lane, lanes.sums, lanes.history)
@@ -74,7 +70,7 @@ def lane_foretell_(point: Point, lesson: Lesson, lanes: Lanes, own: Adapting) ->
     if lesson.arm < 0 or count == 1:
         return False
     noise, ridge = point.table[0, SCORE_NOISE], point.table[0, SCORE_RIDGE]
-    nothing = Gauge(lanes.surprise[: count - count])  # features have no units here
+    nothing = Gauge(lanes.surprise[: int(ONLY)])  # features have no units here
     for first in range(0, count, EIGHT):
         for slot in range(EIGHT):
             slots.who[slot] = min(first + slot, count - 1)
@@ -93,18 +89,14 @@ def lane_follow_(lane: int, other: int, lanes: Lanes) -> None:
     follow_(lane, other, lanes.sums)
 
 
-LANE = alike(lane_learn_, lane_fresh_, lane_foretell_, lane_follow_)
-lesson_of_lanes_ = lesson_of("linear", LANE)
+def linear_lane_of(learn_: Learn) -> Lane[Lanes]:
+    """A lane that learns like this."""
 
+    @part
+    def lane_learn_(point: Point, row: int, lane: int, lesson: Lesson, lanes: Lanes) -> None:
+        learn_(point, row, lane, lesson, lanes.sums, lanes.history)
 
-@piece
-def adaptive_learn_(
-    point: Point, rho: Floats, lesson: Lesson, largest: float, sums: Sums, history: History, own: Adapting,
-    work: BankScratch,
-) -> None:
-    """A lesson for the lanes that learn, then the adaptation's turn; `largest` is the index of the choice."""
-    lanes = Lanes(sums, history, work.surprise, work.slots)
-    lesson_of_lanes_(point, rho, lesson, largest, lanes, own)
+    return Lane(lane_learn_, lane_foretell_, lane_follow_, lane_fresh_)
 
 
 # ------------------------------------------------------------------------------------------ the family
@@ -146,32 +138,34 @@ def adaptive_scratch(view: AdaptiveLinear, scratch: Floats, start: int, d: int) 
     return bank_scratch_of(scratch, start, d, view.sums.G.shape[0])
 
 
-@piece
-def adaptive_lesson_(view: AdaptiveLinear, work: BankScratch, rho: Floats, largest: float, lesson: Lesson) -> None:
+def adaptive_lesson(lesson_of_lanes_: LessonOfLanes[Lanes]) -> Teaches[AdaptiveLinear, BankScratch]:
     """The lanes learn, then the adaptation has its turn."""
-    adaptive_learn_(view.point, rho, lesson, largest, view.sums, view.history, view.own, work)
+
+    @piece
+    def lesson_(view: AdaptiveLinear, work: BankScratch, rho: Floats, largest: float, lesson: Lesson) -> None:
+        lanes = Lanes(view.sums, view.history, work.surprise, work.slots)
+        lesson_of_lanes_(view.point, rho, lesson, largest, lanes, view.own)
+
+    return lesson_
 
 
-def adaptive_bound(family: Family, flags: Ints) -> Family:
+def adaptive_bound(
+    family: Family[AdaptiveLinear, BankScratch], flags: Ints
+) -> Family[AdaptiveLinear, BankScratch]:
     """The family with only a policy's adaptation and the lessons of its memory."""
-    return _with_adaptation(family, int(flags[ADAPT]), int(flags[MEMORY]), int(flags[RULE]))
+    name, lesson_ = _lesson_of(int(flags[ADAPT]), int(flags[MEMORY]), int(flags[RULE]))
+    return family._replace(name=f"{family.name}_{name}", lesson_=lesson_)
 
 
 @cache
-def _with_adaptation(family: Family, kind: int, memory: int, rule: int) -> Family:
-    name, learn = learning(memory, rule)
-    name = f"{KINDS[kind]}_{name}"
-    lane = {**LANE, "lane_learn_": part(bind(lane_learn_, f"lane_learn_{name}", linear_learn_=learn))}
-    adapt = lesson_of(f"linear_{name}", lane, kind)
-    lanes = piece(bind(adaptive_learn_, f"adaptive_learn_{name}", lesson_of_lanes_=adapt))
-    lesson = piece(bind(family.lesson_, f"adaptive_lesson_{name}", adaptive_learn_=lanes))
-    return family._replace(name=f"{family.name}_{name}", lesson_=lesson)
+def _lesson_of(kind: int, memory: int, rule: int) -> tuple[str, Teaches[AdaptiveLinear, BankScratch]]:
+    name, learn_ = learning_of(memory, rule)
+    lane = linear_lane_of(learn_)
+    return f"{KINDS[kind]}_{name}", adaptive_lesson(lesson_under(adaptation_of(kind, lane), lane))
 
 
-ADAPTIVE_LINEAR = Family(
-    "adaptive_linear", adaptive_view, adaptive_sound, adaptive_score_, adaptive_scratch, adaptive_lesson_,
-    bound=adaptive_bound,
+_LANE = linear_lane_of(linear_learn_)
+ADAPTIVE_LINEAR: Family[AdaptiveLinear, BankScratch] = Family(
+    "adaptive_linear", adaptive_view, adaptive_sound, adaptive_score_, adaptive_scratch,
+    adaptive_lesson(lesson_under(any_of(_LANE), _LANE)), bound=adaptive_bound,
 )  # fmt: skip
-
-
-# ------------------------------------------------------------------------------------------ entries

@@ -7,7 +7,6 @@ clocks.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from driftwise._internal.elementary import LN2, exp
 from driftwise.kernels import part, piece
@@ -30,7 +29,7 @@ from driftwise.kernels.adapt.book import (
     pass_time_,
     to_clear_,
 )
-from driftwise.kernels.adapt.lane import lane_fresh_
+from driftwise.kernels.adapt.lane import Adaptation, Given, Lane
 from driftwise.kernels.chance import uniform
 from driftwise.kernels.groups import Adapting
 from driftwise.kernels.point import (
@@ -170,29 +169,34 @@ def master_taker(own: Adapting, lesson: Lesson) -> int:
     return int(own.marks[ACTIVE])
 
 
-@part
-def before_(point: Point, lesson: Lesson, lanes: Any, own: Adapting) -> tuple[int, int, int]:
-    """The lane that learns, none if its instance no longer exists; the arm; how many rounds end."""
-    turns = pass_time_(own, lesson.ticks)
-    taker = master_taker(own, lesson)
-    if taker < 0:
-        lanes.sums.counters[0, DROPPED] += 1.0
-        taker = NONE
-    return taker, lesson.arm, turns
+def master_of(lane: Lane[Given]) -> Adaptation[Given]:
+    """MASTER over the lanes of a family."""
+    fresh_ = lane.fresh_
 
+    @part
+    def before_(point: Point, lesson: Lesson, lanes: Given, own: Adapting) -> tuple[int, int, int]:
+        """The lane that learns, none if its instance no longer exists; the arm; how many rounds end."""
+        turns = pass_time_(own, lesson.ticks)
+        taker = master_taker(own, lesson)
+        if taker < 0:
+            lanes.sums.counters[0, DROPPED] += 1.0
+            taker = NONE
+        return taker, lesson.arm, turns
 
-@part
-def after_(
-    point: Point, rho: Floats, lesson: Lesson, largest: float, turns: int, lanes: Any, own: Adapting
-) -> None:
-    """Tests, then the schedule. Instances that begin are cleared and keep the time."""
-    count, fired = lanes.sums.counters, False
-    if lesson.arm >= 0:
-        fired = master_test_(point, own, largest, lesson.reward, rho)
-    for turn in range(turns):
-        master_turn_(point, own, fired and turn == 0)
-        for k in range(count.shape[0]):
-            if to_clear_(own, k):
-                ticked = count[k, CLOCK]
-                lane_fresh_(point, k, lanes)
-                count[k, CLOCK] = ticked
+    @part
+    def after_(
+        point: Point, rho: Floats, lesson: Lesson, largest: float, turns: int, lanes: Given, own: Adapting
+    ) -> None:
+        """Tests, then the schedule. Instances that begin are cleared and keep the time."""
+        count, fired = lanes.sums.counters, False
+        if lesson.arm >= 0:
+            fired = master_test_(point, own, largest, lesson.reward, rho)
+        for turn in range(turns):
+            master_turn_(point, own, fired and turn == 0)
+            for k in range(count.shape[0]):
+                if to_clear_(own, k):
+                    ticked = count[k, CLOCK]
+                    fresh_(point, k, lanes)
+                    count[k, CLOCK] = ticked
+
+    return Adaptation(before_, after_)

@@ -9,6 +9,6 @@ An observation born at time s counts at time t with weight 1 (Keep), γ^(t-s) (F
     absorb_   phase two: the sums fade by that factor, and one observation is added
     turn_     phase three: what is due at this tick
 
-A file contains only what differs from keep.py. Its CODE is the flag by which `any` finds it, and phases.py makes whole
-lessons of these pieces: for one memory, or for any.
+phases.py has a Protocol for each, and makes whole lessons of them. A file contains only what differs from keep.py, and
+its KIND: the flag and the pieces. any.py lists them, and makes the memory that branches on the flag.
 """

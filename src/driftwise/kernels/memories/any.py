@@ -1,54 +1,96 @@
-"""Memories by their flag: the phases that branch at run time on the memory, for live entries and adaptations.
+"""Memories by their flag, and the phases that branch at run time on the memory, for live entries and adaptations.
 
-Every file of this folder that has a CODE is a memory. `sums` is for linear lanes, `atoms` for generalized linear ones,
-whose history is atoms as well; `trends` also knows memories for which θ moves.
+`sums` is for linear lanes, `atoms` for generalized linear ones, whose history is atoms as well; `trends` also knows
+memories for which θ moves.
 """
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
-from collections.abc import Callable
 from functools import cache
-from types import ModuleType
-from typing import Any
 
-from driftwise.kernels import memories, piece
-from driftwise.kernels.binding import branching
-from driftwise.kernels.memories import keep
-from driftwise.kernels.memories.phases import PIECES, Phases, made_of, phases_of, pieces_of
-from driftwise.kernels.point import MEMORY
+from driftwise.kernels import piece
+from driftwise.kernels.groups import History, Sums
+from driftwise.kernels.memories import fade, keep, restart, restart_at, trend, window
+from driftwise.kernels.memories.phases import MemoryPieces, Phases, phases_of
+from driftwise.kernels.point import MEMORY, Lesson, Point
 
-
-def _files() -> dict[int, ModuleType]:
-    """The memories by their codes."""
-    names = [one.name for one in pkgutil.iter_modules(memories.__path__) if one.name != "any"]
-    files = [importlib.import_module(f"{memories.__name__}.{name}") for name in names]
-    found = {one.CODE: one for one in files if hasattr(one, "CODE")}
-    return dict(sorted(found.items()))
-
-
-def _asking(name: str, among: dict[int, dict[str, Callable[..., Any]]]) -> Callable[..., Any]:
-    """A piece that branches on the flag: Keep's, except for memories that have their own."""
-    keeps = among[keep.CODE][name]
-    own = {code: pieces[name] for code, pieces in among.items() if pieces[name] is not keeps}
-    asks: Callable[..., Any] = branching(name, MEMORY, own, keeps)
-    return piece(asks)
+# Every memory. A new one is a file and a line here.
+KINDS = (
+    keep.KIND,
+    fade.KIND,
+    window.KIND,
+    restart.KIND,
+    trend.KIND,
+    restart_at.KIND,
+)
+MEMORIES = {kind.code: kind for kind in KINDS}
 
 
-def _phases(name: str, moves: bool, atoms: bool) -> Phases:
+def either(code: int, own: MemoryPieces, other: MemoryPieces) -> MemoryPieces:
+    """A memory that at run time is `own` where the flag says so, and `other` elsewhere. Pieces that are Keep's need no
+    branch."""
+    other_run_, other_accepts, other_weight, other_absorb_, other_turn_ = other[1:]
+    own_run_, own_accepts, own_weight, own_absorb_, own_turn_ = own[1:]
+
+    @piece
+    def run_(point: Point, row: int, lane: int, ticks: float, sums: Sums, history: History) -> float:
+        if point.flags[MEMORY] == code:
+            return own_run_(point, row, lane, ticks, sums, history)
+        return other_run_(point, row, lane, ticks, sums, history)
+
+    @piece
+    def accepts(point: Point, row: int, lane: int, age: float, sums: Sums, history: History) -> bool:
+        if point.flags[MEMORY] == code:
+            return own_accepts(point, row, lane, age, sums, history)
+        return other_accepts(point, row, lane, age, sums, history)
+
+    @piece
+    def weight(point: Point, row: int, age: float) -> float:
+        return own_weight(point, row, age) if point.flags[MEMORY] == code else other_weight(point, row, age)
+
+    @piece
+    def absorb_(
+        point: Point, row: int, lane: int, factor: float, weight: float, lesson: Lesson, sums: Sums, history: History
+    ) -> None:
+        if point.flags[MEMORY] == code:
+            own_absorb_(point, row, lane, factor, weight, lesson, sums, history)
+        else:
+            other_absorb_(point, row, lane, factor, weight, lesson, sums, history)
+
+    @piece
+    def turn_(point: Point, row: int, lane: int, sums: Sums) -> None:
+        if point.flags[MEMORY] == code:
+            own_turn_(point, row, lane, sums)
+        else:
+            other_turn_(point, row, lane, sums)
+
+    keeps = keep.KIND.sums
+    return MemoryPieces(
+        other.name,
+        other_run_ if own_run_ is keeps.run_ else run_,
+        other_accepts if own_accepts is keeps.accepts else accepts,
+        other_weight if own_weight is keeps.weight else weight,
+        other_absorb_ if own_absorb_ is keeps.absorb_ else absorb_,
+        other_turn_ if own_turn_ is keeps.turn_ else turn_,
+    )
+
+
+def _any(name: str, moves: bool, with_atoms: bool) -> Phases:
     """The phases of the memory in the flag; with `moves`, also of memories for which θ moves."""
-    among = {code: pieces_of(one, atoms) for code, one in MEMORIES.items() if moves or getattr(one, "STILL", True)}
-    return made_of(name, {one: _asking(one, among) for one in PIECES})
+    made = keep.KIND.sums._replace(name=name)
+    for kind in reversed(MEMORIES.values()):
+        if moves or kind.still:
+            made = either(kind.code, (with_atoms and kind.atoms) or kind.sums, made)
+    return phases_of(made)
 
 
 @cache
-def lessons_of(code: int, atoms: bool = False) -> Phases:
+def lessons_of(code: int, with_atoms: bool = False) -> Phases:
     """The phases of the one memory with this code, for rounds that use no other."""
-    return phases_of(MEMORIES[code], atoms)
+    kind = MEMORIES[code]
+    return phases_of((with_atoms and kind.atoms) or kind.sums)
 
 
-MEMORIES = _files()
-sums = _phases("any", moves=False, atoms=False)
-atoms = _phases("any_atoms", moves=False, atoms=True)
-trends = _phases("any_trend", moves=True, atoms=False)
+sums = _any("any", moves=False, with_atoms=False)
+atoms = _any("any_atoms", moves=False, with_atoms=True)
+trends = _any("any_trend", moves=True, with_atoms=False)

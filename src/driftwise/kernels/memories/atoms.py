@@ -7,28 +7,34 @@ fresh arms are one structure. A look-up compares first coordinates, which costs 
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import TypeVar
 
 from driftwise.kernels import piece
-from driftwise.kernels.binding import bind, unbound
 from driftwise.kernels.groups import History
 from driftwise.kernels.point import LOST, USED, Floats, Lesson
 
-coordinate = unbound("coordinate", "reads a coordinate of the vector that is looked for")
+Vector = TypeVar("Vector", Lesson, int)
 
 
-def _find(given: Any, history: History) -> int:
-    """The column of a vector, or -1."""
-    atoms = history.atoms
-    for a in range(history.cursor[USED]):
-        same = True
-        for i in range(atoms.shape[0]):
-            if atoms[i, a] != coordinate(given, history, i):
-                same = False
-                break
-        if same:
-            return a
-    return -1
+def finding(coordinate: Callable[[Vector, History, int], float]) -> Callable[[Vector, History], int]:
+    """The piece that looks a vector up; `coordinate` reads one of its coordinates."""
+
+    @piece
+    def find(given: Vector, history: History) -> int:
+        """The column of a vector, or -1."""
+        atoms = history.atoms
+        for a in range(history.cursor[USED]):
+            same = True
+            for i in range(atoms.shape[0]):
+                if atoms[i, a] != coordinate(given, history, i):
+                    same = False
+                    break
+            if same:
+                return a
+        return -1
+
+    return find
 
 
 @piece
@@ -42,8 +48,7 @@ def _of_place(place: int, history: History, i: int) -> float:
 
 
 # Of a lesson's vector, and of the vector at a place of the ring.
-find_atom = piece(bind(_find, "find_atom", coordinate=_of_lesson))
-find_in_ring = piece(bind(_find, "find_in_ring", coordinate=_of_place))
+find_atom, find_in_ring = finding(_of_lesson), finding(_of_place)
 
 
 @piece
@@ -78,7 +83,7 @@ def lightest_atom(weights: Floats, used: int) -> int:
 def place_atom_(lesson: Lesson, count: Floats, history: History) -> int:
     """The column of a lesson's vector, made if necessary. A full table drops its lightest atom and counts its
     weight."""
-    a: int = find_atom(lesson, history)
+    a = find_atom(lesson, history)
     if a >= 0:
         return a
     atoms, weights, cursor = history.atoms, history.weights, history.cursor

@@ -5,9 +5,9 @@ from __future__ import annotations
 from driftwise._internal.elementary import exp
 from driftwise.kernels import piece
 from driftwise.kernels.groups import History, Sums
+from driftwise.kernels.memories import keep
+from driftwise.kernels.memories.phases import Kind
 from driftwise.kernels.point import CLOCK, FADE, GAMMA, LOG_GAMMA, SQUARES, WEIGHT, Floats, Point
-
-CODE = FADE
 
 
 @piece
@@ -32,3 +32,6 @@ def run_(point: Point, row: int, lane: int, ticks: float, sums: Sums, history: H
 def weight(point: Point, row: int, age: float) -> float:
     """γ^age."""
     return decay(point.table, row, age) if age > 0.0 else 1.0
+
+
+KIND = Kind(FADE, keep.KIND.sums._replace(name="fade", run_=run_, weight=weight))

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from driftwise.kernels import piece
 from driftwise.kernels.groups import History, Sums
+from driftwise.kernels.memories.phases import Kind, MemoryPieces
 from driftwise.kernels.memories.sums import blend_
 from driftwise.kernels.point import CLOCK, KEEP, Lesson, Point
-
-CODE = KEEP
 
 
 @piece
@@ -40,3 +39,6 @@ def absorb_(
 @piece
 def turn_(point: Point, row: int, lane: int, sums: Sums) -> None:
     """Nothing to do."""
+
+
+KIND = Kind(KEEP, MemoryPieces("keep", run_, accepts, weight, absorb_, turn_))

@@ -1,95 +1,125 @@
-"""A lesson is run, absorb, turn: these phases, bound to the pieces of one memory or to those that branch on the
-flag."""
+"""The pieces of a memory, and a lesson made of them: run, absorb, turn."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from types import ModuleType
-from typing import Any, NamedTuple
+from typing import NamedTuple, Protocol
 
 from driftwise.kernels import piece
-from driftwise.kernels.binding import bind, unbound
 from driftwise.kernels.groups import History, Sums
-from driftwise.kernels.memories import keep, ring
 from driftwise.kernels.memories.sums import scale_
 from driftwise.kernels.point import COUNT, DROPPED, SQUARES, WEIGHT, Lesson, Point
 
-run_ = unbound("run_", "lets time pass")
-accepts = unbound("accepts", "says whether an observation of an age still counts")
-weight = unbound("weight", "gives the weight of an observation of an age")
-absorb_ = unbound("absorb_", "takes an observation into the sums")
-turn_ = unbound("turn_", "does what is due exactly now")
-take_ = unbound("take_", "takes an observation in if it still counts")
+
+class Run(Protocol):
+    """Phase one: time passes, and old observations leave. Returns the factor by which the sums still fade."""
+
+    def __call__(
+        self, point: Point, row: int, lane: int, ticks: float, sums: Sums, history: History
+    ) -> float: ...
+
+
+class Accepts(Protocol):
+    """Whether an observation of this age still counts."""
+
+    def __call__(self, point: Point, row: int, lane: int, age: float, sums: Sums, history: History) -> bool: ...
+
+
+class Weight(Protocol):
+    """The weight with which an accepted observation enters."""
+
+    def __call__(self, point: Point, row: int, age: float) -> float: ...
+
+
+class Absorb(Protocol):
+    """Phase two: the sums fade by that factor, and one observation is added with its weight."""
+
+    def __call__(
+        self, point: Point, row: int, lane: int, factor: float, weight: float, lesson: Lesson, sums: Sums,
+        history: History,
+    ) -> None: ...
+
+
+class TurnNow(Protocol):
+    """Phase three: what is due at this tick."""
+
+    def __call__(self, point: Point, row: int, lane: int, sums: Sums) -> None: ...
+
+
+class Take(Protocol):
+    """Phase two as a whole: an observation is added if it still counts. Returns whether it was."""
+
+    def __call__(
+        self, point: Point, row: int, lane: int, factor: float, lesson: Lesson, sums: Sums, history: History
+    ) -> bool: ...
+
+
+class Learn(Protocol):
+    """A whole lesson of a lane."""
+
+    def __call__(self, point: Point, row: int, lane: int, lesson: Lesson, sums: Sums, history: History) -> None: ...
+
+
+class MemoryPieces(NamedTuple):
+    """The pieces of a memory. `name` is part of the name of what is made of them."""
+
+    name: str
+    run_: Run
+    accepts: Accepts
+    weight: Weight
+    absorb_: Absorb
+    turn_: TurnNow
+
+
+class Kind(NamedTuple):
+    """A memory by its flag: its pieces for sums alone, those for sums and atoms if they differ, and whether θ stands
+    still in it."""
+
+    code: int
+    sums: MemoryPieces
+    atoms: MemoryPieces | None = None
+    still: bool = True
 
 
 class Phases(NamedTuple):
-    """The pieces of a memory's lesson. The last two are made of the others."""
+    """A memory, and what is made of its pieces."""
 
-    name: str
-    run_: Callable[..., Any]
-    accepts: Callable[..., Any]
-    weight: Callable[..., Any]
-    absorb_: Callable[..., Any]
-    turn_: Callable[..., Any]
-    take_: Callable[..., Any]
-    learn_: Callable[..., Any]
-
-    @property
-    def pieces(self) -> dict[str, Callable[..., Any]]:
-        """All of them by their names."""
-        return {one: getattr(self, one) for one in self._fields[1:]}
+    memory: MemoryPieces
+    take_: Take
+    learn_: Learn
 
 
-PIECES = Phases._fields[1:6]
+def phases_of(memory: MemoryPieces) -> Phases:
+    """The phases made of a memory's pieces."""
+    _, run_, accepts, weight, absorb_, turn_ = memory
 
+    @piece
+    def take_(
+        point: Point, row: int, lane: int, factor: float, lesson: Lesson, sums: Sums, history: History
+    ) -> bool:
+        """Fade by factor and add one observation of this age with its weight; or neither.
 
-def _take(point: Point, row: int, lane: int, factor: float, lesson: Lesson, sums: Sums, history: History) -> bool:
-    """Phase two: fade by factor and add one observation of this age with its weight; or neither.
+        Returns whether it was added; if not, the caller fades.
+        """
+        count = sums.counters
+        if not accepts(point, row, lane, lesson.age, sums, history):
+            count[lane, DROPPED] += 1.0
+            return False
+        w = weight(point, row, lesson.age)
+        absorb_(point, row, lane, factor, w, lesson, sums, history)
+        count[lane, COUNT] += 1.0
+        count[lane, WEIGHT] += w
+        count[lane, SQUARES] += w * w
+        return True
 
-    Returns whether it was added; if not, the caller fades.
-    """
-    count = sums.counters
-    if not accepts(point, row, lane, lesson.age, sums, history):
-        count[lane, DROPPED] += 1.0
-        return False
-    w = weight(point, row, lesson.age)
-    absorb_(point, row, lane, factor, w, lesson, sums, history)
-    count[lane, COUNT] += 1.0
-    count[lane, WEIGHT] += w
-    count[lane, SQUARES] += w * w
-    return True
+    @piece
+    def learn_(point: Point, row: int, lane: int, lesson: Lesson, sums: Sums, history: History) -> None:
+        """Run, absorb, turn."""
+        factor = run_(point, row, lane, lesson.ticks, sums, history)
+        taken = False
+        if lesson.arm >= 0:
+            taken = take_(point, row, lane, factor, lesson, sums, history)
+        if not taken and factor != 1.0:
+            scale_(lane, factor, sums)
+        turn_(point, row, lane, sums)
 
-
-def _learn(point: Point, row: int, lane: int, lesson: Lesson, sums: Sums, history: History) -> None:
-    """Run, absorb, turn."""
-    factor = run_(point, row, lane, lesson.ticks, sums, history)
-    taken = False
-    if lesson.arm >= 0:
-        taken = take_(point, row, lane, factor, lesson, sums, history)
-    if not taken and factor != 1.0:
-        scale_(lane, factor, sums)
-    turn_(point, row, lane, sums)
-
-
-def pieces_of(memory: ModuleType, atoms: bool = False) -> dict[str, Callable[..., Any]]:
-    """The pieces of one memory, for sums only or for sums and atoms; those that its file does not define are Keep's."""
-    found: dict[str, Any] = {one: getattr(memory, one, getattr(keep, one)) for one in PIECES}
-    name = memory.__name__.rpartition(".")[2] + ("_atoms" if atoms else "")
-    kept = ring.ring_pieces(name, found["weight"], atoms)
-    for one, plain in found.items():
-        named = {key: kept[key] for key in getattr(plain, "py_func", plain).__code__.co_names if key in kept}
-        if named:
-            found[one] = piece(bind(plain, f"{one}{name}", **named))
-    return found
-
-
-def phases_of(memory: ModuleType, atoms: bool = False) -> Phases:
-    """The phases of one memory."""
-    return made_of(memory.__name__.rpartition(".")[2], pieces_of(memory, atoms))
-
-
-def made_of(name: str, own: dict[str, Callable[..., Any]]) -> Phases:
-    """The phases made of these pieces."""
-    take = piece(bind(_take, f"take_{name}", **{one: own[one] for one in ("accepts", "weight", "absorb_")}))
-    learn = piece(bind(_learn, f"learn_{name}", run_=own["run_"], take_=take, turn_=own["turn_"]))
-    return Phases(name, **own, take_=take, learn_=learn)
+    return Phases(memory, take_, learn_)

@@ -6,10 +6,10 @@ import math
 
 from driftwise.kernels import piece
 from driftwise.kernels.groups import History, Sums
+from driftwise.kernels.memories import keep
+from driftwise.kernels.memories.phases import Kind
 from driftwise.kernels.memories.sums import clear_
 from driftwise.kernels.point import CLOCK, LENGTH, RESTART, SINCE, Point
-
-CODE = RESTART
 
 
 @piece
@@ -50,3 +50,6 @@ def accepts(point: Point, row: int, lane: int, age: float, sums: Sums, history: 
 def turn_(point: Point, row: int, lane: int, sums: Sums) -> None:
     """A restart that is due now, before the next choice."""
     restart_(lane, last_until(sums.counters[lane, CLOCK], point.table[row, LENGTH]), sums)
+
+
+KIND = Kind(RESTART, keep.KIND.sums._replace(name="restart", run_=run_, accepts=accepts, turn_=turn_))

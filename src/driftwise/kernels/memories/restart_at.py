@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from driftwise.kernels import piece
 from driftwise.kernels.groups import History, Sums
-from driftwise.kernels.memories.restart import accepts, restart_
+from driftwise.kernels.memories import restart
+from driftwise.kernels.memories.phases import Kind
+from driftwise.kernels.memories.restart import restart_
 from driftwise.kernels.point import CLOCK, COLUMNS, RESTART_AT, Floats, Point
-
-__all__ = ["CODE", "accepts", "run_", "turn_"]
-
-CODE = RESTART_AT
 
 
 @piece
@@ -35,3 +33,6 @@ def run_(point: Point, row: int, lane: int, ticks: float, sums: Sums, history: H
 def turn_(point: Point, row: int, lane: int, sums: Sums) -> None:
     """A restart that is due now, before the next choice."""
     restart_(lane, last_listed(point.table, row, sums.counters[lane, CLOCK], True), sums)
+
+
+KIND = Kind(RESTART_AT, restart.KIND.sums._replace(name="restart_at", run_=run_, turn_=turn_))

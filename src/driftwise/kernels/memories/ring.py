@@ -1,18 +1,16 @@
 """Single observations, for a memory that removes them one by one or changes their weights.
 
-The ring is sorted by age. A memory's file names `rebuild_`, `recount_`, `forget_oldest_` and `absorb_`; `ring_pieces`
-binds its weight to them, and the atoms if the family has them.
+The ring is sorted by age. `ring_of` makes the pieces of a memory from its weight, with atoms if the family has them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import NamedTuple, Protocol
 
 from driftwise.kernels import piece, routine
-from driftwise.kernels.binding import bind, unbound
 from driftwise.kernels.groups import History, Sums
 from driftwise.kernels.memories.atoms import find_in_ring, leave_atom_
+from driftwise.kernels.memories.phases import Absorb, Weight
 from driftwise.kernels.memories.sums import scale_
 from driftwise.kernels.point import (
     CLOCK,
@@ -29,11 +27,21 @@ from driftwise.kernels.point import (
     Point,
 )
 
-weight = unbound("weight", "gives the weight of an observation of an age")
-rebuild_ = unbound("rebuild_", "sums up the ring")
-recount_ = unbound("recount_", "sums up the ring by atoms, if there are any")
-forget_oldest_ = unbound("forget_oldest_", "takes the oldest observation out")
-leave_ = unbound("leave_", "takes an observation out of its atom, if there are any")
+
+class InRing(Protocol):
+    """What is done to the ring and the sums of a lane."""
+
+    def __call__(self, point: Point, row: int, lane: int, sums: Sums, history: History) -> None: ...
+
+
+class Ring(NamedTuple):
+    """Pieces of a memory with single observations: compute the sums again from the ring, and the atoms; remove the
+    oldest observation; add one."""
+
+    rebuild_: InRing
+    recount_: InRing
+    forget_oldest_: InRing
+    absorb_: Absorb
 
 
 @piece
@@ -65,52 +73,6 @@ def move_(lane: int, weight: float, square: float, place: int, sums: Sums, ring:
                 sums.twin[lane, i, j] += xi * ring[place, j]
 
 
-def _rebuild(point: Point, row: int, lane: int, sums: Sums, history: History) -> None:
-    """Compute the sums again from the ring, which removes the rounding errors of many removals."""
-    count, cursor = sums.counters, history.cursor
-    scale_(lane, 0.0, sums)
-    count[lane, WEIGHT] = 0.0
-    count[lane, SQUARES] = 0.0
-    for p in range(cursor[SIZE]):
-        place = (cursor[HEAD] + p) % history.ring.shape[0]
-        w = weight(point, row, age_at(lane, place, sums, history))
-        move_(lane, w, w * w, place, sums, history.ring)
-        count[lane, WEIGHT] += w
-        count[lane, SQUARES] += w * w
-    cursor[REMOVED] = 0
-
-
-def _recount(point: Point, row: int, lane: int, sums: Sums, history: History) -> None:
-    """Compute the atoms again from the ring."""
-    weights, targets, cursor = history.weights, history.targets, history.cursor
-    for a in range(cursor[USED]):
-        weights[lane, a] = 0.0
-        targets[lane, a] = 0.0
-    for p in range(cursor[SIZE]):
-        place = (cursor[HEAD] + p) % history.ring.shape[0]
-        a = find_in_ring(place, history)
-        if a >= 0:
-            w = weight(point, row, age_at(lane, place, sums, history))
-            weights[lane, a] += w
-            targets[lane, a] += w * history.ring[place, history.ring.shape[1] - 2]
-
-
-def _forget_oldest(point: Point, row: int, lane: int, sums: Sums, history: History) -> None:
-    """Remove the oldest observation; rebuild when as many were removed as are left."""
-    count, cursor = sums.counters, history.cursor
-    w = weight(point, row, age_at(lane, cursor[HEAD], sums, history))
-    leave_(lane, w, cursor[HEAD], history)
-    move_(lane, -w, -w * w, cursor[HEAD], sums, history.ring)
-    cursor[HEAD] = (cursor[HEAD] + 1) % history.ring.shape[0]
-    cursor[SIZE] -= 1
-    cursor[REMOVED] += 1
-    count[lane, COUNT] -= 1.0
-    count[lane, WEIGHT] -= w
-    count[lane, SQUARES] -= w * w
-    if cursor[REMOVED] >= cursor[SIZE]:
-        rebuild_(point, row, lane, sums, history)
-
-
 @routine
 def remember_(lane: int, weight: float, lesson: Lesson, sums: Sums, history: History) -> None:
     """Insert an observation into a ring with a free place, in the order of age."""
@@ -136,17 +98,6 @@ def remember_(lane: int, weight: float, lesson: Lesson, sums: Sums, history: His
 
 
 @piece
-def absorb_(
-    point: Point, row: int, lane: int, factor: float, weight: float, lesson: Lesson, sums: Sums, history: History
-) -> None:
-    """Add an observation; in a full ring the oldest is dropped and counted."""
-    if history.cursor[SIZE] == history.ring.shape[0]:
-        sums.counters[lane, DROPPED] += 1.0
-        forget_oldest_(point, row, lane, sums, history)
-    remember_(lane, weight, lesson, sums, history)
-
-
-@piece
 def _no_atom_leaves(lane: int, weight: float, place: int, history: History) -> None: ...
 
 
@@ -154,10 +105,64 @@ def _no_atom_leaves(lane: int, weight: float, place: int, history: History) -> N
 def _no_atoms(point: Point, row: int, lane: int, sums: Sums, history: History) -> None: ...
 
 
-def ring_pieces(name: str, weight: Callable[..., Any], atoms: bool) -> dict[str, Callable[..., Any]]:
-    """The pieces of this file for the memory of this name and weight, with atoms or without."""
-    rebuild = routine(bind(_rebuild, f"rebuild_{name}", weight=weight))
-    leave = leave_atom_ if atoms else _no_atom_leaves
-    oldest = bind(_forget_oldest, f"forget_oldest_{name}", weight=weight, rebuild_=rebuild, leave_=leave)
-    recount = routine(bind(_recount, f"recount_{name}", weight=weight)) if atoms else _no_atoms
-    return {"rebuild_": rebuild, "recount_": recount, "forget_oldest_": routine(oldest)}
+def ring_of(weight: Weight, with_atoms: bool) -> Ring:
+    """The pieces for a memory with this weight, with atoms or without."""
+    leave_ = leave_atom_ if with_atoms else _no_atom_leaves
+
+    @routine
+    def rebuild_(point: Point, row: int, lane: int, sums: Sums, history: History) -> None:
+        """Compute the sums again from the ring, which removes the rounding errors of many removals."""
+        count, cursor = sums.counters, history.cursor
+        scale_(lane, 0.0, sums)
+        count[lane, WEIGHT] = 0.0
+        count[lane, SQUARES] = 0.0
+        for p in range(cursor[SIZE]):
+            place = (cursor[HEAD] + p) % history.ring.shape[0]
+            w = weight(point, row, age_at(lane, place, sums, history))
+            move_(lane, w, w * w, place, sums, history.ring)
+            count[lane, WEIGHT] += w
+            count[lane, SQUARES] += w * w
+        cursor[REMOVED] = 0
+
+    @routine
+    def recount_(point: Point, row: int, lane: int, sums: Sums, history: History) -> None:
+        """Compute the atoms again from the ring."""
+        weights, targets, cursor = history.weights, history.targets, history.cursor
+        for a in range(cursor[USED]):
+            weights[lane, a] = 0.0
+            targets[lane, a] = 0.0
+        for p in range(cursor[SIZE]):
+            place = (cursor[HEAD] + p) % history.ring.shape[0]
+            a = find_in_ring(place, history)
+            if a >= 0:
+                w = weight(point, row, age_at(lane, place, sums, history))
+                weights[lane, a] += w
+                targets[lane, a] += w * history.ring[place, history.ring.shape[1] - 2]
+
+    @routine
+    def forget_oldest_(point: Point, row: int, lane: int, sums: Sums, history: History) -> None:
+        """Remove the oldest observation; rebuild when as many were removed as are left."""
+        count, cursor = sums.counters, history.cursor
+        w = weight(point, row, age_at(lane, cursor[HEAD], sums, history))
+        leave_(lane, w, cursor[HEAD], history)
+        move_(lane, -w, -w * w, cursor[HEAD], sums, history.ring)
+        cursor[HEAD] = (cursor[HEAD] + 1) % history.ring.shape[0]
+        cursor[SIZE] -= 1
+        cursor[REMOVED] += 1
+        count[lane, COUNT] -= 1.0
+        count[lane, WEIGHT] -= w
+        count[lane, SQUARES] -= w * w
+        if cursor[REMOVED] >= cursor[SIZE]:
+            rebuild_(point, row, lane, sums, history)
+
+    @piece
+    def absorb_(
+        point: Point, row: int, lane: int, factor: float, weight: float, lesson: Lesson, sums: Sums, history: History
+    ) -> None:
+        """Add an observation; in a full ring the oldest is dropped and counted."""
+        if history.cursor[SIZE] == history.ring.shape[0]:
+            sums.counters[lane, DROPPED] += 1.0
+            forget_oldest_(point, row, lane, sums, history)
+        remember_(lane, weight, lesson, sums, history)
+
+    return Ring(rebuild_, recount_ if with_atoms else _no_atoms, forget_oldest_, absorb_)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from driftwise.kernels import piece
 from driftwise.kernels.groups import History, Sums
 from driftwise.kernels.memories import fade
+from driftwise.kernels.memories.phases import Kind
 from driftwise.kernels.memories.sums import blend_, blend_lags_, shift_lags_
 from driftwise.kernels.point import MEMORY, STIFFNESS, TREND, Lesson, Point
 
-CODE, STILL = TREND, False
-weight = fade.weight
 fade_ = fade.run_
 
 
@@ -36,3 +35,6 @@ def absorb_(
     blend_(lane, factor, weight, lesson, sums)
     if lesson.age > 0.0 and sloped(point, row):
         blend_lags_(lane, weight, lesson, sums)
+
+
+KIND = Kind(TREND, fade.KIND.sums._replace(name="trend", run_=run_, absorb_=absorb_), still=False)

@@ -6,9 +6,11 @@ They read the same factors from which scores are computed, so that a point that 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Protocol
 
 from driftwise._internal.elementary import log, log1p
-from driftwise.kernels import entry, piece, routine
+from driftwise.kernels import entry, piece, routine, stored_as
 from driftwise.kernels.adapt.belief import ACTING as ACTING
 from driftwise.kernels.adapt.belief import LOOK
 from driftwise.kernels.adapt.book import sound_marks
@@ -16,7 +18,6 @@ from driftwise.kernels.adapt.lesson import who_acts
 from driftwise.kernels.adapt.levels import level_lane
 from driftwise.kernels.algebra import factor_
 from driftwise.kernels.belief import Gauge, believe_, gauge_of, prior_of, quantile_of, trace_of
-from driftwise.kernels.binding import bind, unbound
 from driftwise.kernels.chance import normal
 from driftwise.kernels.glm import QUANTILE, glm_radius
 from driftwise.kernels.groups import Adapting, Sums, adapting_of, estimate_of, sums_of
@@ -37,6 +38,7 @@ from driftwise.kernels.point import (
     KEY_LOW,
     LAM,
     LINK,
+    ONLY,
     POSTERIOR,
     RULE,
     SQUARES,
@@ -135,7 +137,7 @@ def level_form_(point: Point, row: int, lane: int, levels: Levels, gauge: Gauge,
     """The index of a lane with a separate level, whose arms are relative to centres: level_scores_."""
     d, link, vec = form.vec.shape[1], point.flags[LINK], form.vec
     pivot, z, centre = vec[PIVOT], vec[WHITE], form.other
-    prior, total, first = prior_of(point, row, gauge, d), 0.0, lane - lane
+    prior, total, first = prior_of(point, row, gauge, d), 0.0, int(ONLY)
     guess = guess_of(prior, gauge, d)
     weight = quantile_of(point, row, levels.sums.counters[lane, WEIGHT]) * point.table[row, EXPLORE]
     plain_(form, int(RISES), link, weight * (prior.noise if link == IDENTITY else 1.0))
@@ -168,16 +170,26 @@ def level_form_(point: Point, row: int, lane: int, levels: Levels, gauge: Gauge,
 # ------------------------------------------------------------------------------------------ entries
 
 
-write_ = unbound("write_", "writes whose index it is to a form")
+class Writes(Protocol):
+    """Writes whose index it is to a form."""
+
+    def __call__(self, point: Point, own: Adapting, floats: Floats, whose: int, form: IndexForm) -> None: ...
 
 
-def _form_(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, whose: int) -> int:
-    """The current index as a form. Returns FINE, or why nothing was done."""
-    point, own = Point(flags, table), adapting_of(flags, floats, ints)
-    if not sound_marks(point, own):
-        return DAMAGED
-    write_(point, own, floats, whose, index_form_of(scratch, flags[DIM]))
-    return FINE
+def forming(name: str, write_: Writes) -> Callable[..., int]:
+    """The entry that writes the index of a family."""
+
+    @entry
+    @stored_as(name)
+    def form_(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, whose: int) -> int:
+        """The current index as a form. Returns FINE, or why nothing was done."""
+        point, own = Point(flags, table), adapting_of(flags, floats, ints)
+        if not sound_marks(point, own):
+            return DAMAGED
+        write_(point, own, floats, whose, index_form_of(scratch, flags[DIM]))
+        return FINE
+
+    return form_
 
 
 @piece
@@ -231,9 +243,9 @@ def generalized_form_(point: Point, own: Adapting, floats: Floats, whose: int, f
         form.vec[THETA, i] = form.vec[WHITE, i]
 
 
-form_linear_ = entry(bind(_form_, "form_linear_", write_=acting_form_))
-form_belief_ = entry(bind(_form_, "form_belief_", write_=believed_form_))
-form_glm_ = entry(bind(_form_, "form_glm_", write_=generalized_form_))
+form_linear_ = forming("form_linear_", acting_form_)
+form_belief_ = forming("form_belief_", believed_form_)
+form_glm_ = forming("form_glm_", generalized_form_)
 
 
 @routine
@@ -254,8 +266,7 @@ def form_sampling_linear_(
 ) -> int:
     """x'θ̃ of a draw, or x'θ̂ and |Z|β‖x‖; a multiplier below 0 is written as a weight below 0."""
     point, sums, key = Point(flags, table), sums_of(flags, floats), adapting_of(flags, floats, ints).key
-    form, d = index_form_of(scratch, flags[DIM]), int(flags[DIM])
-    first = d - d  # 0, but not a literal, for which everything below would be compiled again
+    form, first = index_form_of(scratch, flags[DIM]), int(ONLY)
     linear_form_(point, first, first, sums, form)
     number = round_of(sums) if draw == BY_ROUND else draw
     if flags[DRAWN] != DRAWS_THETA:

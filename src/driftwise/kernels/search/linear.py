@@ -12,7 +12,7 @@ from driftwise.kernels.cut import cut
 from driftwise.kernels.groups import adapting_of, sums_of
 from driftwise.kernels.index import ScoreScratch
 from driftwise.kernels.linear import linear_index_
-from driftwise.kernels.point import DAMAGED, FINE, Floats, Ints, Point
+from driftwise.kernels.point import DAMAGED, FINE, ONLY, Floats, Ints, Point
 from driftwise.kernels.search.ball import outward_, plain_summit_, through_
 from driftwise.kernels.search.families import linear_form_
 from driftwise.kernels.search.index_form import (
@@ -54,5 +54,5 @@ def best_linear_(
     if not plain_summit_(form):
         return NO_ROOT
     outward_(form, F, straight, out)
-    linear_index_(point, form.numbers[WEIGHT], cut(out, 0, (1, out.size, 1)), lane - lane, scores_on(form))
+    linear_index_(point, form.numbers[WEIGHT], cut(out, 0, (1, out.size, 1)), int(ONLY), scores_on(form))
     return FINE

@@ -13,7 +13,7 @@ import math
 from typing import NamedTuple
 
 from driftwise.kernels import routine
-from driftwise.kernels.point import Floats
+from driftwise.kernels.point import ONLY, Floats
 from driftwise.kernels.search import index_form as page
 from driftwise.kernels.search.index_form import FOUND, SHIFT, THETA, TOP, WEIGHT, IndexForm
 from driftwise.kernels.solvers.eigen import normal_, reflect_, reflect_both_, tridiagonalise_
@@ -129,7 +129,7 @@ def tridiagonal_summit_(form: IndexForm) -> bool:
         vec[NORMAL, i] = vec[THETA, i]
         for j in range(d):
             T[i, j] = form.A[i, j]
-    first = d - d  # 0, but not a literal, for which everything below would be compiled again
+    first = int(ONLY)
     length, half = normal_(vec, int(NORMAL), first)
     if half != 0.0:
         reflect_both_(T, vec, int(NORMAL), first, half, vec[BESIDE])
