@@ -352,8 +352,8 @@ def try_power():
             make()
 
 
-def test_a_memory_that_is_no_fade_takes_three_files(tmp_path):
-    assert count("A power")[0] == 3
+def test_a_memory_that_is_no_fade_takes_four_files(tmp_path):
+    assert count("A power")[0] == 4
     tried(carry_out(tmp_path, "A power"), "A power", try_power)
 
 

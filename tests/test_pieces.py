@@ -11,11 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-import driftwise as dw
-from driftwise._internal import compiling
-from driftwise._internal.compiling import at_hand
 from driftwise._internal.sources import digest_of
-from driftwise.kernels import brief, entry, linear, piece, stored_as, tapes
+from driftwise.kernels import entry, piece, stored_as
 
 
 def half(age: float) -> float:
@@ -105,41 +102,3 @@ def test_a_changed_piece_in_a_file_of_the_users_own_is_compiled_anew_and_the_oth
     assert printed("z + 1.0") == ["6.5", "1", "15.0", "1"]
     assert printed("z + 2.0") == ["6.5", "1", "21.0", "0"]
     assert printed("z + 1.0") == ["6.5", "1", "15.0", "1"]
-
-
-def _add_(numbers: np.ndarray, out: np.ndarray) -> None:
-    for i in range(out.size):
-        out[i] = numbers[i] + 1.0
-
-
-@pytest.mark.skipif(compiling.INTERPRETED, reason="everything is interpreted")
-def test_a_brief_entry_runs_as_python_until_its_steps_are_spent(monkeypatch: pytest.MonkeyPatch) -> None:
-    compiled: list[int] = []
-
-    class Compiler:
-        @staticmethod
-        def called_of(kernel: Any) -> Any:
-            return lambda numbers, out: compiled.append(out.size)
-
-    monkeypatch.setattr(compiling, "compiler", lambda what: Compiler)
-    add_: Any = brief(lambda numbers, out: compiling.PATIENCE // 20 * out.size)(_add_)
-    out, held = np.zeros(8), at_hand(add_)
-    add_(X, out)
-    held(X, out)
-    assert np.array_equal(out, X[:8] + 1.0) and compiled == []
-    for call in (held, add_, held):
-        call(X, out)
-    assert compiled == [8, 8, 8]
-
-
-@pytest.mark.skipif(compiling.INTERPRETED, reason="everything is interpreted")
-@pytest.mark.parametrize(("reward", "norm"), [("gaussian", "unit"), ("bernoulli", "clip")])
-def test_a_world_has_the_bits_of_python_and_of_compiled_code(reward: Any, norm: Any, monkeypatch: Any) -> None:
-    def bits(left: int) -> list[bytes]:
-        for one in (tapes.turn_, tapes.normals_, tapes.lay_out_, linear.best_means_):
-            monkeypatch.setattr(one, "left", left)
-            one.__dict__.pop("call", None)
-        world = dw.worlds.Turn(dim=3, arms=7, horizon=100, reward=reward, norm=norm, fresh=True)
-        return [part.tobytes() for tape in world.tapes(seed=4) for part in tape]
-
-    assert bits(10**9) == bits(-1)

@@ -14,7 +14,7 @@ import pytest
 
 import driftwise as dw
 from driftwise._internal import compiling, python_first
-from driftwise.kernels import entry
+from driftwise.kernels import entry, linear, tapes
 from driftwise.policies.engines import Sizes
 
 pytestmark = pytest.mark.skipif(compiling.INTERPRETED, reason="everything is interpreted")
@@ -159,3 +159,21 @@ def test_a_patience_that_is_no_number_is_refused(monkeypatch: pytest.MonkeyPatch
             python_first.patience()
     finally:
         python_first.patience.cache_clear()
+
+
+@pytest.mark.parametrize(("reward", "norm"), [("gaussian", "unit"), ("bernoulli", "clip")])
+def test_a_world_has_the_bits_of_python_and_of_compiled_code(reward: Any, norm: Any, monkeypatch: Any) -> None:
+    drawing: list[Any] = [tapes.turn_, tapes.normals_, tapes.lay_out_, linear.best_means_]
+    monkeypatch.setattr(python_first, "was_compiled", lambda name: False)
+    monkeypatch.setattr(python_first, "_at_once", False)
+
+    def bits(patience: float) -> tuple[list[bytes], bool]:
+        monkeypatch.setattr(python_first, "patience", lambda: patience)
+        for one in drawing:
+            monkeypatch.setattr(one, "spent", python_first.Spent(one.__name__))
+            one.__dict__.pop("call", None)
+        world = dw.worlds.Turn(dim=3, arms=7, horizon=100, reward=reward, norm=norm, fresh=True)
+        return [part.tobytes() for tape in world.tapes(seed=4) for part in tape], drawing[0].spent.seconds > 0.0
+
+    python, compiled = bits(1e9), bits(0.0)
+    assert python[0] == compiled[0] and (python[1], compiled[1]) == (True, False)

@@ -75,10 +75,11 @@ def _compiled() -> dict[str, Any]:
     from driftwise._internal import compiling, machine, shipped, sources  # other commands must start without them
 
     found = shipped.shipped()
-    without = "machine code of the wheel" if found.level else "run as Python"
+    compiled = "numba" if compiling.can_compile() else "Python"
     known = {
         "machine code": ": ".join(filter(None, (found.level or "none", found.why))),
-        "rounds of simulate": "compiled for each policy" if compiling.compiles() else without,
+        "calls": "machine code" if found.level else compiled,
+        "rounds of simulate": "machine code" if found.level else compiled,
         "sources": sources.source_hash(*sources.COMPILED), "bits": machine.probe(),
     }  # fmt: skip
     if not compiling.can_compile():

@@ -1,8 +1,8 @@
 """The decorators that mark what is compiled. A decorated function runs as shipped machine code, by numba, or as Python.
 
 A decorated function is a `Kernel`. Compiled callers see its numba function; numba is imported when the first one is
-needed (jit.py). If Python calls an entry of the closed list (kernels/entries.py) and the wheel has machine code for
-this processor, that code runs (shipped.py). All three give the same bits.
+needed (jit.py). `Kernel.call` decides what runs when Python calls it: machine code if the wheel has some for this
+processor (shipped.py), or else what numba compiles if it is installed, or else Python. All three give the same bits.
 """
 
 from __future__ import annotations
@@ -23,10 +23,6 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 INTERPRETED = bool(int(os.environ.get("NUMBA_DISABLE_JIT") or 0))
 """Whether everything runs as Python, as some tests do."""
-
-PATIENCE = 300_000
-"""Steps of a `brief` entry that run as Python before it is compiled or loaded. A step takes 0.1 to 0.3 microseconds, so
-all of them take less than a third of compiling the entry."""
 
 
 @cache
@@ -79,8 +75,6 @@ class Kernel:
         self.py_func, self.options = function, options
         self.inside, self.polished, self.plain, self.rolled = inside, polished, plain, rolled
         self.shipped: Callable[..., Any] | None = None  # machine code, if entries.py found some
-        self.steps: Callable[..., int] | None = None  # of a call, for an entry that is `brief`
-        self.left = PATIENCE
         self.spent, self.late = Spent(function.__name__), False  # the time as Python, and whether calls begin so
 
     @property
@@ -105,21 +99,10 @@ class Kernel:
         if not can_compile():
             compile_notice.say_slow(import_module("driftwise._internal.shipped").shipped().why)
             return self._call_as_python
-        if self.steps is not None and self.left >= 0:
-            return self._call_briefly
-        if self.late and can_compile() and self.spent.is_early():
+        if self.late and self.spent.is_early():
             return self._call_first
         called: Callable[..., Any] = compiler(self.__name__).called_of(self)
         return called
-
-    def _call_briefly(self, *args: Any) -> Any:
-        """Run as Python while little was asked for in all."""
-        assert self.steps is not None
-        self.left -= self.steps(*args)
-        if self.left >= 0:
-            return self.py_func(*args)
-        self.__dict__.pop("call", None)
-        return self.call(*args)
 
     @cached_property
     def python(self) -> Callable[..., Any]:
@@ -238,19 +221,6 @@ def stored_as(name: str) -> Callable[[F], F]:
     def made(function: F) -> F:
         function.__name__ = function.__qualname__ = name
         return function
-
-    return made
-
-
-def brief(steps: Callable[..., int]) -> Callable[[F], F]:
-    """An entry that calls plain formulas only. Its first steps run as Python, with the same bits, as compiling would
-    take longer. `steps` counts them by the arguments of a call."""
-
-    def made(function: F) -> F:
-        compiled = entry(function)
-        if isinstance(compiled, Kernel):
-            compiled.steps = steps
-        return compiled
 
     return made
 

@@ -10,7 +10,7 @@ from functools import cache
 from typing import NamedTuple, Protocol, TypeVar
 
 from driftwise._internal.elementary import log
-from driftwise.kernels import brief, piece
+from driftwise.kernels import entry, late, piece
 from driftwise.kernels.algebra import divide_, factor_, forward_
 from driftwise.kernels.groups import History, Sums, history_of, sums_of
 from driftwise.kernels.index import ScoreScratch, roots_, shape_, squares_, whiten_
@@ -247,7 +247,8 @@ LINEAR: Family[Linear, int] = Family(
 # ------------------------------------------------------------------------------------------ entries
 
 
-@brief(lambda arms, theta, link, value, best: theta.size * arms.shape[2])
+@late
+@entry
 def best_means_(arms: Floats, theta: Floats, link: int, value: Floats, best: Floats) -> None:
     """The mean of the best arm of every round, from the same sums as the arm played; value (n) is scratch."""
     d, n = arms.shape[1], arms.shape[2]

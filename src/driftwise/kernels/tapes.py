@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from driftwise._internal.elementary import cosine, exp, log1p, sine
-from driftwise.kernels import brief, entry
+from driftwise.kernels import entry, late
 from driftwise.kernels.point import Floats, Ints
 
 UNIT, CLIP, MAX = 0, 1, 2
@@ -69,7 +69,8 @@ def _beyond(x: Decimal) -> Decimal:
     return (-x * x / 2).exp() / below
 
 
-@brief(lambda words, below, width, height, begun, out: 10 * (out.size - begun))
+@late
+@entry
 def normals_(words: Ints, below: Ints, width: Floats, height: Floats, begun: int, out: Floats) -> tuple[int, int]:
     """Write normal numbers to out from place `begun` on, while words suffice; returns its next place and the words
     used."""
@@ -127,7 +128,8 @@ def normals(rng: np.random.Generator, shape: int | tuple[int, ...]) -> Floats:
     return out
 
 
-@brief(lambda angles, radius, path: 100 * angles.size)
+@late
+@entry
 def turn_(angles: Floats, radius: float, path: Floats) -> None:
     """The first two coordinates of path (B, d): radius times cosine and sine of angles."""
     for t in range(angles.size):
@@ -159,7 +161,8 @@ def walk_(theta: Floats, steps: Floats, radius: float) -> None:
             theta[t, i] *= scale
 
 
-@brief(lambda raw, norm, length, out: 4 * raw.size)
+@late
+@entry
 def lay_out_(raw: Floats, norm: int, length: Floats, out: Floats) -> None:
     """out (B, d, n) from raw (B, n, d), scaled: to norm 1, into the unit ball, or by the longest of its set; length (n)
     is scratch."""
