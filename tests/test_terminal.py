@@ -77,5 +77,7 @@ def test_a_compile_is_one_plain_line_where_nothing_can_be_written_over(monkeypat
     for terminal, bar in ((False, False), (True, True)):
         assert said(monkeypatch, terminal, bar) == compile_notice._ONCE + "\n"
         assert said(monkeypatch, terminal, bar, seconds=1.0) == ""  # it was fast
+    with compile_notice.one_for_all():  # two processes of a run, which inherit its environment
+        assert [said(monkeypatch, False), said(monkeypatch, False)] == [compile_notice._ONCE + "\n", ""]
     shown = said(monkeypatch, True)
     assert shown.startswith("\rdriftwise compiles play") and shown.endswith("\r\x1b[2K") and "\n" not in shown

@@ -1,4 +1,4 @@
-"""A message on stderr while code is compiled: a line with a counter on a terminal, one plain line elsewhere.
+"""A message on stderr while code is compiled: a line with a counter on a terminal, one plain line of a run elsewhere.
 
 The garbage collector is off while numba compiles: the compiler makes about a million objects, and none is garbage yet.
 """
@@ -6,17 +6,23 @@ The garbage collector is off while numba compiles: the compiler makes about a mi
 from __future__ import annotations
 
 import gc
+import os
 import shutil
 import sys
+import tempfile
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 _LINE = "driftwise compiles {name}, once per version and machine: {count} functions"
 _ONCE = "driftwise compiles code for this machine, once for this version: this takes up to a minute"
 _SLOW = 'driftwise runs as Python, slowly, without machine code ({why}): pip install "driftwise[jit]" compiles'
 plain = True  # a server sets it to False, because its stderr is a log of JSON objects
+_RUN = "DRIFTWISE_COMPILE_NOTICE"  # the variable that names the file of a run
 _PATIENCE = 2.0  # seconds of compiling before the plain line is printed
 
 
@@ -44,7 +50,8 @@ class _Notice:
             sys.stderr.flush()
         elif plain and not self.told and time.monotonic() - self.began > _PATIENCE:
             self.told = True
-            print(_ONCE, file=sys.stderr, flush=True)
+            if _first_of_the_run():
+                print(_ONCE, file=sys.stderr, flush=True)
 
     def on_end(self, event: Any) -> None:
         if self.thread != threading.get_ident():
@@ -58,6 +65,27 @@ class _Notice:
         if self.depth == 0 and _overwrites():
             sys.stderr.write("\r\x1b[2K")
             sys.stderr.flush()
+
+
+@contextmanager
+def one_for_all() -> Iterator[None]:
+    """Let the processes that are started from here on print the plain line once together."""
+    with tempfile.TemporaryDirectory(prefix="driftwise-") as folder:
+        os.environ[_RUN] = str(Path(folder, "told"))
+        try:
+            yield
+        finally:
+            del os.environ[_RUN]
+
+
+def _first_of_the_run() -> bool:
+    """Whether no other process of the run has printed it: the first one makes the file that the run named."""
+    try:
+        if _RUN in os.environ:
+            Path(os.environ[_RUN]).touch(exist_ok=False)
+    except OSError:
+        return False
+    return True
 
 
 _notice = _Notice()

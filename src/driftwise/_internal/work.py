@@ -21,7 +21,7 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from typing import Any, Generic, NoReturn, TypeVar
 
-from driftwise._internal import container
+from driftwise._internal import compile_notice, container
 from driftwise._internal.sources import source_hash
 from driftwise.errors import BadInput, DriftwiseError, NumericalError
 
@@ -130,6 +130,7 @@ def slots(executor: Executor) -> int:
     return int(getattr(executor, "_max_workers", None) or os.cpu_count() or 1)
 
 
+@compile_notice.one_for_all()
 def run(
     function: Callable[[bytes], bytes], cut: Callable[[int], bytes | None], take: Callable[[Any, Arrays], None],
     executor: Executor, what: str,
