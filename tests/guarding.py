@@ -125,6 +125,9 @@ def lived():
     policy.choose(policy.start(3), dw.Curve(dw.Fourier(1), 0.0, 24.0))
     for world in (dw.worlds.Turn(dim=2, arms=4, horizon=8), dw.worlds.Walk(dim=2, arms=4, horizon=8)):
         list(world.tapes(1, 0))
+    alone = dw.worlds.Turn(dim=2, arms=6, horizon=8)
+    for name in ("LB-WeightUCB", "D-LinUCB", "RestartUCB"):
+        dw.simulate({"it": dw.make(name, dim=2, **known)}, alone, trials=8, jobs=1, progress=False)
     entries.LIST["checksum_"].call(np.arange(6), np.zeros(2, dtype=np.int64))
     entries.LIST["level_pick"].call(np.full(8, 0.125))
 

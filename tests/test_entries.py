@@ -87,7 +87,7 @@ def test_live_layers_call_no_compiled_function_beside_the_list(layer):
     beside = {name for name, one in called(layer) if hasattr(one, "py_func") and not any(one is call for call in CALLS)
               and not getattr(one, "plain", False)}  # fmt: skip
     # These play many rounds in one call where numba is there, and simulations do without them where it is not.
-    studies = {"worlds": {"best_of_eight_"}, "policies": {"play_exp3_", "play_save_", "play_weighted_"}}
+    studies = {"policies": {"play_exp3_", "play_save_", "play_weighted_"}}
     assert beside == studies.get(layer, set())
 
 

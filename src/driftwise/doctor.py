@@ -146,13 +146,11 @@ def _extras() -> dict[str, str]:
 def _slow(compiled: dict[str, Any], processors: dict[str, Any]) -> Iterator[str]:
     if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0":
         yield "NUMBA_DISABLE_JIT is set: rounds are interpreted, a hundred times slower; unset it"
-    elif not compiled["compiles"] and compiled["machine code"].startswith("none"):
+    elif compiled["calls"] == "Python":
         yield 'no machine code and no numba: all runs as Python, a hundred times slower; pip install "driftwise[jit]"'
-    elif not compiled["compiles"]:
-        yield 'no numba: trials are not played eight at a time; pip install "driftwise[jit]" for loops that do this'
-    elif not compiled["kept beyond the process"]:
+    elif compiled["calls"] == "numba" and not compiled["kept beyond the process"]:
         yield "compiled code is not kept, so every process compiles again; set NUMBA_CACHE_DIR to a writable folder"
-    elif compiled["functions"] == 0:
+    elif compiled["calls"] == "numba" and compiled["functions"] == 0:
         yield "nothing is compiled yet: the first use of a family takes seconds to a minute, once per version"
     if compiled["compiles"]:
         from driftwise._internal import jit

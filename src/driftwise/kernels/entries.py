@@ -2,8 +2,8 @@
 
 Scores, lessons and folds are made of the pieces of a family (kernels/rounds.py), with memory, rule and adaptation by
 flag, so that a few entries serve every point of model × memory × rule × adaptation. Wheels hold them as machine code:
-nothing else is compiled while a live system decides and learns. numba compiles rounds of a simulation for the pieces of
-one policy; without numba the loops of this list play them, which branch on the flags.
+nothing else is compiled while a live system decides and learns. Their loops play rounds of a simulation and branch on
+the flags; where there is no machine code, numba compiles a loop for the pieces of one policy.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ from driftwise.kernels.solvers.one_pass import one_pass_aim_, one_pass_fade_, on
 from driftwise.kernels.solvers.project import project_
 from driftwise.kernels.solvers.sets import optimist_
 from driftwise.kernels.solvers.slabs import narrow_
+from driftwise.kernels.trials import best_of_eight_, eight_trials
 
 
 def scoring(name: str, family: Family[View, Work], score: ScoresArms[View] | None = None) -> Callable[..., int]:
@@ -137,7 +138,7 @@ learn_adaptive_linear_ = adapting("learn_adaptive_linear_", ADAPTIVE_LINEAR)
 learn_glm_, learn_belief_ = adapting("learn_glm_", GLM), adapting("learn_belief_", BELIEF)
 fold_linear_ = folding("fold_linear_", LINEAR)
 
-# ------------------------------------------------------------------------------------------ rounds without numba
+# ------------------------------------------------------------------------------------------ rounds of every policy
 
 _FAMILIES: tuple[AnyFamily, ...] = (LINEAR, ADAPTIVE_LINEAR, BELIEF, GLM, BVD, SAMPLED_LINEAR, SAMPLED_GLM)
 _FASTER: dict[str, Callable[[AnyFamily], AnyPieces]] = {
@@ -172,6 +173,9 @@ _ADAPT = f"int64({_STATE}, {_X}, int64, int64, float64, float64, float64, {_V}, 
 _SAMPLE = f"int64({_STATE}, {_X}, int64, int64, {_V})"
 _FORM = f"int64({_STATE}, int64)"
 _PLAY = f"int64({_STATE}, {_X}, {_M}, {_V}, {_V}, int64, int64, float64, float64, {_I}, {_V}, {_I}, {_V})"
+# Eight trials: arms by fours, and a column per trial.
+_FOURS, _IM = "float64[:, :, :, ::1]", "int64[:, ::1]"
+_EIGHT = f"int64({_STATE}, {_FOURS}, {_M}, {_M}, {_M}, int64, int64, float64, float64, {_IM}, {_M}, {_I}, {_V})"
 LIST: dict[str, Live] = {
     # ScoresArms of a list of arms: by model, then rules that sample, then audits.
     "score_linear_": Live(score_linear_, _SCORE, guard_of("score", "linear")),
@@ -261,7 +265,9 @@ LIST: dict[str, Live] = {
     "ridge_take_": Live(
         ridge.ridge_take_, f"none({_X}, int64, {_M}, {_V}, float64, float64)", guards.guard_ridge_take, reads=(3,)
     ),
-    # Rounds, where numba is not installed.
+    "best_of_eight_": Live(best_of_eight_, f"none({_FOURS}, {_M}, int64, {_M}, {_M})", guards.guard_best_of_eight),
+    # Rounds.
+    "play_linear_eight": Live(playing("play_linear_eight", eight_trials(LINEAR)), _EIGHT, guards.guard_eight),
     **{f"play_{family.name}_plain": _loop(family, "plain", plain(family)) for family in _FAMILIES},
     **{f"play_linear_{engine}": _loop(LINEAR, engine, pieces(LINEAR)) for engine, pieces in _FASTER.items()},
 }

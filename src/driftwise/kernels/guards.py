@@ -20,6 +20,8 @@ from driftwise.kernels.cut import written
 from driftwise.kernels.glm import lesson_scratch_size
 from driftwise.kernels.groups import COUNTERS, GROUP_AT, GROUPS, INT_GROUPS, KEY, MOMENTS, SIZE_AT
 from driftwise.kernels.index import score_scratch_size
+from driftwise.kernels.lanes import EIGHT
+from driftwise.kernels.lanes import FOUR as FOUR_ARMS
 from driftwise.kernels.lazy import lazy_size
 from driftwise.kernels.level import FOUR, level_forecast_size
 from driftwise.kernels.links import IDENTITY
@@ -72,9 +74,12 @@ from driftwise.kernels.solvers.newton import NewtonScratch, newton_scratch_size
 from driftwise.kernels.solvers.secular import set_scratch_size
 from driftwise.kernels.solvers.sets import COLUMNS as SET_ROWS
 from driftwise.kernels.tiles import tiles_size
+from driftwise.kernels.trials import eight_states_size
 
 # The largest sizes and dimensions: products of three sizes, two of them dimensions, fit in 64 bits.
 MOST, MOST_DIM = 2**31, 46_340
+# The same where eight of a matrix lie side by side.
+MOST_EIGHT = 2**14
 CURSOR_AT = GROUP_AT["cursor"]
 
 
@@ -491,6 +496,39 @@ def guard_best_means(arms: Floats, theta: Floats, link: int, value: Floats, best
     T, n = theta.shape[0], arms.shape[2]
     good = n > 0 and theta.shape[1] >= arms.shape[1] and arms.shape[0] >= (T if arms.shape[0] > 1 else 1)
     return bool(good and value.size >= n and best.size >= T)
+
+
+@piece
+def by_fours(X: Floats, d: int) -> bool:
+    """Arms of eight trials by fours."""
+    return bool(X.shape[0] > 0 and X.shape[1] == d and X.shape[2] == FOUR_ARMS and X.shape[3] == EIGHT)
+
+
+@piece
+def columns_of_eight(array: Floats, rounds: int) -> bool:
+    """A column per trial, as long as the rounds."""
+    return bool(array.shape[0] >= rounds and array.shape[1] == EIGHT)
+
+
+@entry
+def guard_best_of_eight(X: Floats, path: Floats, link: int, four: Floats, best: Floats) -> bool:
+    good = by_fours(X, path.shape[1]) and four.shape[0] >= FOUR_ARMS and four.shape[1] == EIGHT
+    return bool(good and columns_of_eight(best, path.shape[0]))
+
+
+@entry
+def guard_eight(
+    flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, arms: Floats, path: Floats,
+    draws: Floats, best: Floats, link: int, kind: int, noise: float, total: float, chosen: Ints, regret: Floats,
+    used: Ints, rho: Floats,
+) -> bool:
+    if flags.size < FLAGS or table.shape[0] < 1 or table.shape[1] < COLUMNS:
+        return False
+    T, d = path.shape[0], flags[DIM]
+    good = d > 0 and d <= MOST_EIGHT and path.shape[1] == d and by_fours(arms, d)
+    good = good and columns_of_eight(draws, T) and columns_of_eight(best, T)
+    good = good and chosen.shape[0] >= T and chosen.shape[1] == EIGHT and columns_of_eight(regret, T)
+    return bool(good and floats.size >= eight_states_size(d))
 
 
 # ------------------------------------------------------------------------------------------ bundles

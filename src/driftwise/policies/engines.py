@@ -135,8 +135,9 @@ def fitting(family: AnyFamily, at: Point, sizes: Sizes) -> list[Engine]:
 
 
 def _ready(engine: Engine, family: AnyFamily) -> bool:
-    """Whether its loop can be compiled here or is in the list; the plain engine reports what is missing."""
-    return compiles() or engine is PLAIN or _listed(engine, family) in LIST
+    """Whether its loop is machine code or can be compiled here. As Python, where lanes are arrays, the plain engine is
+    the fastest."""
+    return compiles() or engine is PLAIN or code_of(_listed(engine, family)) is not None
 
 
 def _listed(engine: Engine, family: AnyFamily) -> str:
@@ -158,10 +159,10 @@ def _loop(engine: Engine, family: AnyFamily) -> Callable[..., Any]:
 
 
 def bound(engine: Engine, family: AnyFamily, at: Point) -> Callable[..., Any]:
-    """The loop made of an engine's pieces for a policy of a family; without numba the loop of the list, which branches
-    on the flags."""
+    """The loop made of an engine's pieces for a policy of a family. The loop of the list, which branches on the flags,
+    is played where it is machine code, and where nothing compiles."""
     listed = _listed(engine, family)
-    if not compiles() and listed in LIST:
+    if listed in LIST and (code_of(listed) is not None or not compiles()):
         return LIST[listed].call
     return _loop(engine, family.bound(family, at.flags))
 
