@@ -26,7 +26,7 @@ FAMILIES = (("glm", "solve_", "project_", "optimist_", "narrow_", "one_pass"), (
 def compiling():
     """What compiles each entry, by name: of the list, and of the rounds of every policy on every engine that fits."""
     rounds = entries.declared("play_linear_plain").args
-    made = {"best_of_eight_": lambda: list(dw.worlds.Turn(horizon=1).tapes_of_eight(0, range(8)))}
+    made = {}
     for name, live in entries.LIST.items():
         if not (live.call.plain or name.startswith("play_")):
             made[live.call.__name__] = lambda one=live.call, name=name: stored(one, entries.declared(name).args)
