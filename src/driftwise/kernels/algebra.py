@@ -64,8 +64,9 @@ Multiply = Callable[[Floats, Floats, Floats], None]
 
 def factoring(cells: Cells, take: Callable[[Floats, int, int, int], Value], pivots: Pivots) -> Factor:
     """The piece that factors; `take` reads an entry of the matrix."""
-    get, put_, over = cells
-    begin, admit, refused, lifted, put_pivot_ = pivots
+    get, put_, over = cells.get, cells.put_, cells.over
+    begin, admit, refused = pivots.begin, pivots.admit, pivots.refused
+    lifted, put_pivot_ = pivots.lifted, pivots.put_
 
     @piece
     def factor_(G: Floats, at: int, ridge: Value, low: Floats, pivot: Floats) -> int:
@@ -96,8 +97,8 @@ def factoring(cells: Cells, take: Callable[[Floats, int, int, int], Value], pivo
 
 def going_forward(cells: Cells, solution: Solution) -> Forward:
     """The piece that solves with a factor."""
-    get, _, over = cells
-    take, get_at, put_at_, first_row = solution
+    get, over, take = cells.get, cells.over, solution.take
+    get_at, put_at_, first_row = solution.get, solution.put_, solution.first_row
 
     @piece
     def forward_(low: Floats, pivot: Floats, b: Floats, at: int, out: Floats) -> None:
@@ -113,7 +114,7 @@ def going_forward(cells: Cells, solution: Solution) -> Forward:
 
 def going_backward(cells: Cells) -> Backward:
     """The piece that solves with a factor turned over."""
-    get, put_, over = cells
+    get, put_, over = cells.get, cells.put_, cells.over
 
     @piece
     def backward_(low: Floats, pivot: Floats, out: Floats) -> None:

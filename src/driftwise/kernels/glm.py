@@ -406,7 +406,7 @@ def forget_(lane: int, reg: float, count: Floats, history: History, estimate: Es
 def glm_lane_of(phases: Phases, estimate: EstimatePieces) -> LaneLearn[Lanes]:
     """A lane's lesson with the pieces of a memory and an estimate."""
     run_, weight, turn_, take_ = phases.memory.run_, phases.memory.weight, phases.memory.turn_, phases.take_
-    add_, fade_, solve_, confine_ = estimate
+    add_, fade_, solve_, confine_ = estimate.add_, estimate.fade_, estimate.solve_, estimate.confine_
 
     @part
     def glm_run_(point: Point, row: int, lane: int, ticks: float, lanes: Lanes) -> float:

@@ -501,7 +501,7 @@ def guard_best_means(arms: Floats, theta: Floats, link: int, value: Floats, best
 @piece
 def by_fours(X: Floats, d: int) -> bool:
     """Arms of eight trials by fours."""
-    return bool(X.shape[0] > 0 and X.shape[1] == d and X.shape[2] == FOUR_ARMS and X.shape[3] == EIGHT)
+    return bool(X.shape[1] == d and X.shape[2] == FOUR_ARMS and X.shape[3] == EIGHT)
 
 
 @piece
@@ -525,7 +525,7 @@ def guard_eight(
     if flags.size < FLAGS or table.shape[0] < 1 or table.shape[1] < COLUMNS:
         return False
     T, d = path.shape[0], flags[DIM]
-    good = d > 0 and d <= MOST_EIGHT and path.shape[1] == d and by_fours(arms, d)
+    good = d > 0 and d <= MOST_EIGHT and path.shape[1] == d and by_fours(arms, d) and (T == 0 or arms.shape[0] > 0)
     good = good and columns_of_eight(draws, T) and columns_of_eight(best, T)
     good = good and chosen.shape[0] >= T and chosen.shape[1] == EIGHT and columns_of_eight(regret, T)
     return bool(good and floats.size >= eight_states_size(d))

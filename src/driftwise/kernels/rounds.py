@@ -143,7 +143,8 @@ AnyPieces = Pieces[Any, Any, Any]
 
 def playing(name: str, pieces: Pieces[View, Own, Kept]) -> Callable[..., int]:
     """The loop of these pieces, compiled and cached under its own name."""
-    view_of, sound_view, begin_, choose_, learn_, failed_view, pay_ = pieces
+    view_of, sound_view, failed_view = pieces.view_of, pieces.sound_view, pieces.failed_view
+    begin_, choose_, pay_, learn_ = pieces.begin_, pieces.choose_, pieces.pay_, pieces.learn_
 
     @entry
     @stored_as(name)

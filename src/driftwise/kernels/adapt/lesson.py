@@ -60,8 +60,7 @@ class LessonOfLanes(Protocol[GivenIn]):
 
 def lesson_under(adaptation: Adaptation[Given], lane: Lane[Given]) -> LessonOfLanes[Given]:
     """The lesson of a family's lanes under an adaptation."""
-    before_, after_ = adaptation
-    learn_ = lane.learn_
+    before_, after_, learn_ = adaptation.before_, adaptation.after_, lane.learn_
 
     @part
     def lesson_(point: Point, rho: Floats, lesson: Lesson, largest: float, lanes: Given, own: Adapting) -> None:

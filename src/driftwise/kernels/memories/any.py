@@ -29,8 +29,11 @@ MEMORIES = {kind.code: kind for kind in KINDS}
 def either(code: int, own: MemoryPieces, other: MemoryPieces) -> MemoryPieces:
     """A memory that at run time is `own` where the flag says so, and `other` elsewhere. Pieces that are Keep's need no
     branch."""
-    other_run_, other_accepts, other_weight, other_absorb_, other_turn_ = other[1:]
-    own_run_, own_accepts, own_weight, own_absorb_, own_turn_ = own[1:]
+    own_run_, other_run_ = own.run_, other.run_
+    own_accepts, other_accepts = own.accepts, other.accepts
+    own_weight, other_weight = own.weight, other.weight
+    own_absorb_, other_absorb_ = own.absorb_, other.absorb_
+    own_turn_, other_turn_ = own.turn_, other.turn_
 
     @piece
     def run_(point: Point, row: int, lane: int, ticks: float, sums: Sums, history: History) -> float:

@@ -90,7 +90,8 @@ class Phases(NamedTuple):
 
 def phases_of(memory: MemoryPieces) -> Phases:
     """The phases made of a memory's pieces."""
-    _, run_, accepts, weight, absorb_, turn_ = memory
+    run_, accepts, weight = memory.run_, memory.accepts, memory.weight
+    absorb_, turn_ = memory.absorb_, memory.turn_
 
     @piece
     def take_(

@@ -19,7 +19,8 @@ def accepts(point: Point, row: int, lane: int, age: float, sums: Sums, history: 
 def window_of(name: str, with_atoms: bool) -> MemoryPieces:
     """The memory, with atoms or without."""
     keeps = keep.KIND.sums
-    _, recount_, forget_oldest_, absorb_ = ring_of(keeps.weight, with_atoms)
+    ring = ring_of(keeps.weight, with_atoms)
+    recount_, forget_oldest_ = ring.recount_, ring.forget_oldest_
 
     @piece
     def run_(point: Point, row: int, lane: int, ticks: float, sums: Sums, history: History) -> float:
@@ -33,7 +34,7 @@ def window_of(name: str, with_atoms: bool) -> MemoryPieces:
                 recount_(point, row, lane, sums, history)
         return 1.0
 
-    return keeps._replace(name=name, run_=run_, accepts=accepts, absorb_=absorb_)
+    return keeps._replace(name=name, run_=run_, accepts=accepts, absorb_=ring.absorb_)
 
 
 KIND = Kind(WINDOW, window_of("window", with_atoms=False), window_of("window_atoms", with_atoms=True))
