@@ -618,7 +618,7 @@ def doubt_of_(point: Point, lesson: Lesson, shown: Foretold, lanes: Lanes) -> No
         doubt_(error, variance, short, slope(link, shown.value), length, lanes.gauge)
 
 
-class Taught(Protocol):
+class TaughtAll(Protocol):
     """A lesson of all lanes that learn; what the one that acted had foretold."""
 
     def __call__(
@@ -627,7 +627,7 @@ class Taught(Protocol):
     ) -> Foretold: ...
 
 
-def bank_taught(lane: Lane[Lanes]) -> Taught:
+def bank_taught(lane: Lane[Lanes]) -> TaughtAll:
     """All lanes of a bank learn."""
     bank_lesson_ = lesson_under(bank_of(lane), lane)
 
@@ -651,7 +651,7 @@ def bank_taught(lane: Lane[Lanes]) -> Taught:
     return taught_
 
 
-def alone_taught(learn_: Learn) -> Taught:
+def alone_taught(learn_: Learn) -> TaughtAll:
     """The one lane learns; it foretells where a gauge compares."""
 
     @part
@@ -835,7 +835,7 @@ def belief_scratch(view: Belief, scratch: Floats, start: int, d: int) -> BeliefS
     return BeliefScratch(forecast, by_level)
 
 
-def belief_lesson(taught_: Taught) -> Teaches[Belief, BeliefScratch]:
+def belief_lesson(taught_: TaughtAll) -> Teaches[Belief, BeliefScratch]:
     """All lanes learn, then the gauge."""
 
     @piece

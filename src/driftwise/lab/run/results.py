@@ -151,7 +151,7 @@ def versions() -> dict[str, str]:
         "numpy": np.__version__,
         **_compiler(),
         "machine code": shipped().level or "none",
-        "rounds": "compiled for each policy" if compiles() else "machine code of the wheel",
+        "rounds": "machine code of the wheel" if shipped().level or not compiles() else "compiled for each policy",
     }
 
 
