@@ -322,8 +322,8 @@ def try_power():
             (float(rng.choice([0.0, 0.25, 1.0, 2.75])), float(rng.choice([0.0, 0.0, 1.0, 2.75])),
              int(rng.integers(5)) if rng.random() < 0.8 else None, float(rng.normal())) for _ in range(60)
         ])  # fmt: skip
-        by_phases(memory, power)
-        by_phases(memory, power, atoms=True)
+        by_phases(memory, power.KIND.sums)
+        by_phases(memory, power.KIND.atoms, atoms=True)
     ours, theirs = dw.Power(1.5, 200), ("power", 1.5)
     known = {"dim": 2, "lam": 0.7, "delta": 0.01}
     for fast, slow in (({}, {}), ({"two_matrix": "correct"}, {"bonus": "two"})):
