@@ -249,9 +249,10 @@ def holds_all(report):
     assert len(rows) == 1 + 48 + 14 + 12 + 9 + 8
     assert sum("`driftwise run " in row for row in rows) == 48 + 3 + 12 + 9 + 8
     assert "--trials 2" in rows[-1]
+    without = re.sub(r"base64,[^\"]*", "", html)
     for forbidden in ("<script", "<link", "@import", "url(http", "None"):
-        assert forbidden not in re.sub(r"base64,[^\"]*", "", html), forbidden
-    assert not re.search(r"\bnan\b", html)  # a number; "determinant" is a word
+        assert forbidden not in without, forbidden
+    assert not re.search(r"\bnan\b", without)  # a number; "determinant" is a word
 
 
 def test_what_the_folder_holds_can_be_read_back(report):
