@@ -191,7 +191,8 @@ def check_free(agent):
 
 
 def lives_on(agent):
-    """What an agent does after the interrupt, as its twin does."""
+    """What an agent does after the interrupt, as its twin does. Two counts are of calls, also of those made again."""
+    agent._parts.book.counts.update(late=0, unknown=0)
     if agent._parts.alone:
         for id in list(agent._parts.book.open):
             agent.reward(id, 0.5, now=108.0)
@@ -204,6 +205,8 @@ def refuses(setup, act):
     """Whether no agent of this setup can do this."""
     if act == "decide_many":
         return setup in ("MASTER", "BOB", "features")
+    if act == "reward_many":
+        return setup in ("MASTER", "BOB")  # none of their decisions are open
     if act == "explain":
         return setup in ("BOB", "MASTER", "features")
     adds = (setup in OPTIONS and setup != "half_life") or setup in ("LB-WeightUCB", "GLB-WeightUCB")
@@ -277,7 +280,7 @@ def test_every_call_of_every_agent_is_interrupted_everywhere(setup, act, tmp_pat
 @pytest.mark.parametrize("setup", ["expire_after", "default_reward"])
 def test_a_decision_that_is_interrupted_while_others_expire_leaves_the_agent_free(setup, tmp_path):
     """The interrupt between taking a lock and the `try` that released it held the lock for ever."""
-    assert check_interrupts(setup, "decide", tmp_path, None) > 20
+    assert check_interrupts(setup, "decide", tmp_path, None) > 30
 
 
 def test_an_interrupt_is_no_failure_and_its_retry_no_duplicate(tmp_path):

@@ -96,7 +96,7 @@ class Agent:
         self._chooser = Chooser(played, epsilon, seed)
         self._weighs, self._half_life = played.weighs, played.half_life
         self._taught: Entry | None = None  # the decision whose reward is being learned
-        self._unheard: dict[str, None] = {}  # of rewards whose calls have not returned: a retry is no duplicate
+        self._unheard: set[str] = set()  # of rewards whose calls have not returned: a retry is no duplicate
 
     # ---------------------------------------------------------------------------------------- ready-made
 
@@ -319,6 +319,12 @@ class Agent:
     def reward(self, id: str, value: float, now: float | None = None, *, jump: bool = False) -> Verdict:
         """Learn the reward of a decision. Returns "learned", "duplicate" or "late". An impossible reward is refused,
         and so is a `now` far ahead without `jump` (see `decide`)."""
+        verdict = self._rewarded(id, value, now, jump)
+        self._unheard -= {id}  # calls nothing, so Ctrl-C cannot come between it and the answer
+        return verdict
+
+    def _rewarded(self, id: str, value: float, now: float | None, jump: bool) -> Verdict:
+        """The verdict on a reward, which is unheard until the caller has it."""
         parts = self._parts
         try:
             value = parts.terms.checked(value)
@@ -337,10 +343,8 @@ class Agent:
                 self._drive(at)
         except Exception:
             if isinstance(id, str):
-                self._unheard.pop(id, None)
+                self._unheard.discard(id)
             raise
-        if id in self._unheard:
-            del self._unheard[id]  # calls nothing, so Ctrl-C cannot come between it and the answer
         return verdict
 
     def reward_many(
@@ -349,20 +353,19 @@ class Agent:
         """A verdict for each (id, value), in order. A refused call gives its BadInput in its place; the others are
         carried out."""
         verdicts: list[Verdict | BadInput] = []
-        pairs = list(rewards)
-        try:
-            for pair in pairs:
-                try:
-                    if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-                        raise BadInput("rewards", pair, "pairs of an id and a value", 'pass [("order 7", 1.0)], say')
-                    found: Verdict | BadInput = self.reward(*pair, now, jump=jump)
-                except BadInput as refusal:
-                    found = refusal
-                verdicts += (found,)  # calls nothing, so Ctrl-C cannot come between a verdict and its place
-        except BaseException:
-            answered = zip(pairs, verdicts, strict=False)
-            self._unheard |= {id: None for (id, _), verdict in answered if verdict is Verdict.LEARNED}
-            raise
+        heard: set[str] = set()
+        for pair in list(rewards):
+            try:
+                if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+                    raise BadInput("rewards", pair, "pairs of an id and a value", 'pass [("order 7", 1.0)], say')
+                id, value = pair
+                if isinstance(id, str):
+                    self._unheard -= heard & {id}  # the second of two in one call is a duplicate
+                    heard.add(id)
+                verdicts.append(self._rewarded(id, value, now, jump))
+            except BadInput as refusal:
+                verdicts.append(refusal)
+        self._unheard -= heard  # calls nothing, so Ctrl-C cannot come between it and the answer
         return verdicts
 
     def cancel(self, id: str) -> Verdict:
@@ -388,7 +391,7 @@ class Agent:
             raise unknown(id)
         found = settle(entry.verdict, entry.value, value)
         if found is Verdict.LEARNED:
-            self._unheard[entry.decision.id] = None
+            self._unheard.add(entry.decision.id)
             if self._learn(entry, value, tick, found):
                 return found
         found = settle(entry.verdict, entry.value, value)  # it may have been evicted a moment ago
