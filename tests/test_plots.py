@@ -271,14 +271,14 @@ def test_the_same_figure_gives_the_same_bytes(tmp_path):
         plots.draw_each(one, tmp_path / name)
         plots.draw([one, swept((1, 10), "log")], tmp_path / name / "both")
     files = sorted(file.name for file in (tmp_path / "first").iterdir())
-    assert files == ["LB-narrow.svg", "LB.png", "LB.svg", "both.png", "both.svg"]
+    assert files == ["LB-narrow.svg", "LB.pdf", "LB.png", "LB.svg", "both.pdf", "both.png", "both.svg"]
     for file in files:
         assert (tmp_path / "first" / file).read_bytes() == (tmp_path / "second" / file).read_bytes()
 
 
 def test_a_key_with_a_dot_keeps_it(tmp_path):
     plots.draw([figure(("OFUL",), [10.0])], tmp_path / "forget.01")
-    assert sorted(file.name for file in tmp_path.iterdir()) == ["forget.01.png", "forget.01.svg"]
+    assert sorted(file.name for file in tmp_path.iterdir()) == [f"forget.01.{kind}" for kind in ("pdf", "png", "svg")]
 
 
 def test_an_svg_has_only_colours_that_a_page_can_replace_and_no_background(tmp_path):

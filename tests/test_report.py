@@ -10,7 +10,7 @@ import pytest
 
 import driftwise as dw
 from conftest import reproduced
-from driftwise.lab.paper import claims, growth, inequalities, lemmas, panels
+from driftwise.lab.paper import claims, growth, inequalities, lemmas, panels, published, remarks, searched
 from driftwise.lab.paper.claims import NO, OPEN, YES, Measured, below, decide, difference
 from driftwise.lab.paper.theorems import THEOREMS, Setting
 from driftwise.lab.run.results import figures
@@ -38,22 +38,25 @@ def test_a_verdict_needs_the_whole_interval():
     assert decide(clear + 10.0, limit=10.0) == YES
 
 
-def test_differences_are_paired_and_made_again_with_other_norms():
-    # Trials differ by hundreds and the two policies by one, which only pairing shows. With clipped arms they are equal
-    # up to noise; with the longest arm as unit the order is reversed.
+def test_differences_are_paired_and_made_again_with_other_arms():
+    # Trials differ by hundreds and the two policies by one, which only pairing shows. With arms cut to 1 they are equal
+    # up to noise; with the probe's the order is reversed.
     def panel(_, label, place, trial):
         return 100.0 * trial + (label == "RestartUCB")
 
     def swept(_, label, place, trial):
         return 100.0 * trial + (label == "RestartUCB") * (1.0, (-1.0) ** trial, -1.0)[place % 3]
 
-    found = Measured([outcome("lb", panel), outcome("sensitivity_lb", swept)])
+    def probe(_, label, place, trial):
+        return 100.0 * trial - (label == "RestartUCB")
+
+    found = Measured([outcome("lb", panel), outcome("sensitivity_lb", swept), outcome("lb_probe", probe)])
     claim = below(found, "", ("LB", "LB-WeightUCB"), ("LB", "RestartUCB"))
     assert claim.verdict == YES and "difference \N{MINUS SIGN}1 ± 0" in claim.numbers
-    assert claim.otherwise == f"clip: {OPEN}; max: {NO}"
+    assert claim.otherwise == f"longer than 1 to 1: {OPEN}; 12 unit arms: {NO}"
     assert claim.command == "`driftwise run lb --trials 8`"
     backwards = below(found, "", ("LB", "RestartUCB"), ("LB", "LB-WeightUCB"))
-    assert backwards.verdict == NO and backwards.otherwise == f"clip: {OPEN}; max: {YES}"
+    assert backwards.verdict == NO and backwards.otherwise == f"longer than 1 to 1: {OPEN}; 12 unit arms: {YES}"
     nobody = below(found, "", ("LB", "OFUL"), ("LB", "RestartUCB"))
     assert nobody.otherwise == claim.otherwise
 
@@ -159,13 +162,51 @@ def test_further_slopes_stand_beside_the_exponents_stated():
     assert rows["GLB-WeightUCB", "1/c"].measured[0] < 0.0
 
 
-def test_guides_have_the_slopes_of_the_bounds():
-    by_T, by_P, _ = growth.guided(growing(0.5), "growth_LB")
-    for figure, before, lower in ((by_T, 3 / 4, 2 / 3), (by_P, 1 / 4, 1 / 3)):
+def test_guides_have_the_slopes_of_the_bounds_and_the_lower_bound_is_below_regret():
+    by_T, by_P, by_d = growth.guided(growing(0.9), "growth_LB")
+    for figure, powers in ((by_T, [2 / 3]), (by_P, [1 / 3]), (by_d, [7 / 8, 2 / 3])):
         at = np.log(np.array(figure.at, dtype=float))
-        slopes = [np.polyfit(at, np.log(guide.values), 1)[0] for guide in figure.guides]
-        assert slopes == pytest.approx([before, lower])
-        assert figure.guides[0].values[-1] == pytest.approx(figure.lines[0].mean)
+        assert [np.polyfit(at, np.log(guide.values), 1)[0] for guide in figure.guides] == pytest.approx(powers)
+        # The slope of the bound before is drawn apart from that of Table 1 only where they differ.
+        assert ("the bound before" in figure.dashed) == (len(powers) == 1)
+        lower = figure.guides[-1]
+        regret = figure.lines[0].regret.mean(axis=0)
+        assert lower.name == "the lower bound" and lower.values[0] == pytest.approx(regret[0])
+        assert (lower.values[1:] < regret[1:]).all()
+
+
+def test_a_panel_is_drawn_in_two_published_curves_first():
+    found = published.beside_published(outcome("glb_s5_probe", lambda *_: 1.0)).figures[0]
+    first, own = published.parts(found)
+    assert [line.label for line in first.lines] == [
+        "GLM-UCB", "GLB-RestartUCB", "GLB-WeightUCB", "MASTER+GLM-UCB", "BVD-GLM-UCB"]  # fmt: skip
+    assert all(line.curve is published.published_curves()["GLB_S5", line.label] for line in first.lines)
+    assert [line.label for line in own.lines] == ["BVD-GLM-UCB origin"] and own.key == "GLB_S5_probe_own"
+    assert published.parts(own) == (own,)
+
+
+def test_restarts_of_an_adversarial_bandit_learn_and_forget():
+    world = dw.worlds.Turn(horizon=3000, arms=8)
+    random = growth.random_loss(world, 0)
+    assert remarks.restarted(world).mean() < 0.7 * random
+    still = dw.worlds.Turn(horizon=3000, arms=8, turns=1e-3)
+    assert remarks.restarted(still).mean() < 0.4 * random
+
+
+def test_the_second_order_measure_tells_a_turn_from_jumps():
+    turn, jumps = dw.worlds.Turn(), dw.worlds.Jumps(jumps=1, directions=((1.0, 0.0), (-1.0, 0.0)))
+    assert remarks.second_order(turn.theta()) == pytest.approx((2 * math.pi) ** 2 / 6000, rel=1e-3)
+    assert remarks.second_order(jumps.theta()) == pytest.approx(4.0)
+
+
+def test_the_table_of_the_search_has_every_setting_three_times():
+    rows = searched.rows()
+    settings = [(row["setting"], row["sets"]) for row in rows]
+    assert len(set(settings)) == len(rows) == 3 * len({name for name, _ in settings})
+    for row in rows:
+        ends = [float(value) for name, value in row.items() if name.split(" ")[0] in panel_keys()]
+        assert len(ends) == 24 and int(row["within 15%"]) == pytest.approx(
+            sum(1 / 1.15 < end < 1.15 for end in ends), abs=1)  # fmt: skip
 
 
 def test_the_error_of_an_estimate_stands_beside_its_lemma():
@@ -228,27 +269,38 @@ def test_at_full_length_it_holds_the_same(tmp_path):
     holds_all(tmp_path / "report")
 
 
+def panel_keys():
+    return {key for key, _ in published.published_curves()}
+
+
 def holds_all(report):
     html, text = ((report / name).read_text(encoding="utf-8") for name in ("report.html", "report.md"))
     pictures = re.findall(r"!\[[^\]]*\]\((figures/[^)]+\.png)\)", text)
-    assert len(pictures) == len(set(pictures)) == 27 == html.count("<figure>")
-    assert pictures[0] == "figures/panels.png" and text.index(pictures[0]) < text.index("## In short")
+    assert len(pictures) == len(set(pictures)) == html.count("<figure>")
+    assert pictures[:3] == ["figures/panels.png", "figures/own.png", "figures/arms.png"]
     for picture in pictures:
-        for ending in (".png", ".svg", "-narrow.svg"):
+        for ending in (".png", ".pdf", ".svg", "-narrow.svg"):
             assert (report / (picture[:-4] + ending)).stat().st_size > 1000
+    folded = re.findall(r": ([\w.-]+\.csv)\.$", text, flags=re.M)
+    assert len(folded) == len(set(folded)) == html.count("<details>")
+    tables = {name: (report / name).read_text(encoding="utf-8") for name in folded}
+    told = "\n".join([text, *tables.values()])
     for word in (
         "LB-WeightUCB is over 1.5 times faster than D-LinUCB", "MASTER with n = 0", "S = 5: SCB-WeightUCB",
         "S = 1: the weighted GLB-WeightUCB outperforms the static GLM-UCB", "Errors in the sources", "Theorem 4",
         "growth_clicks", "Lemma 9: β̃ covers", "crossed in 5–186 of 1,000 runs", "recovers OFUL in a still world",
-        "D-LinUCB benefits",
-        "norms of the arms", "LB: arm norms", "GLB, S = 5: noise told", "SCB, S = 1: confidence",
+        "D-LinUCB benefits", "Restarts of an adversarial linear bandit", "1/c over R^d", "weights gain more",
+        "norms of the arms", "LB: factor on arms", "GLB, S = 5: noise told", "SCB, S = 1: confidence",
     ):  # fmt: skip
-        assert word in text, word
-    rows = [line for line in text.splitlines() if re.search(r"\| (reproduced|not reproduced|cannot be told) \|", line)]
-    # The header; statements, lemmas (four by other programs), exponents of Table 1 and others, bounds.
-    assert len(rows) == 1 + 48 + 14 + 12 + 9 + 8
-    assert sum("`driftwise run " in row for row in rows) == 48 + 3 + 12 + 9 + 8
-    assert "--trials 2" in rows[-1]
+        assert word in told, word
+    counted = {name: sum(table.count(f",{word},") for word in ("reproduced", "not reproduced", "cannot be told"))
+               for name, table in tables.items()}  # fmt: skip
+    assert {name: count for name, count in counted.items() if count} == {
+        "statements.csv": 48 + 3, "lemmas.csv": 14, "exponents.csv": 12, "exponents-others.csv": 9, "bounds.csv": 8}
+    assert "--trials 2" in tables["bounds.csv"]
+    refused = text.split("| not reproduced |")[1].split("\n\n")[0]
+    assert refused.count("\n") - 1 == tables["statements.csv"].count(",not reproduced,")
+    assert len(text.split("## Appendix")[0].split()) <= 2500
     without = re.sub(r"base64,[^\"]*", "", html)
     for forbidden in ("<script", "<link", "@import", "url(http", "None"):
         assert forbidden not in without, forbidden

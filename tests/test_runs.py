@@ -88,7 +88,7 @@ def test_a_run_writes_what_simulate_gives(written):
     _, out = written
     assert {path.name for path in out.iterdir()} == {
         ".lock", "trials", "specs", "timings.jsonl", "seconds.json", "curves.npz", "summary.json", "figure.png",
-        "figure.svg",
+        "figure.svg", "figure.pdf",
     }  # fmt: skip
     world = dw.worlds.Turn(horizon=300, reward="bernoulli")
     policy = dw.make("SCB-WeightUCB", **world.facts)

@@ -250,20 +250,22 @@ def _draw(outcomes: Sequence[Outcome], folder: Path, page: str, also: Sequence[s
     """Draw figures or the page, and print which files were written."""
     from driftwise.draw import plots
     from driftwise.lab.field import page as field
-    from driftwise.lab.paper import report
+    from driftwise.lab.paper import published, report
 
     if page not in ("", "report"):
         papers = field.write_field(page, outcomes, folder)
-        rows = [[row[0], *row[2:6]] for row in papers.rows]
-        _table("The field", ("paper", "numbers", "same", "differs", "cannot be told"), rows, numeric=range(1, 5))
+        rows = [[row[0], *row[2:7]] for row in papers.rows]
+        heads = ("paper", "within 5%", "lines", "same", "differs", "cannot be told")
+        _table("The field", heads, rows, numeric=range(1, 6))
         written = ["field.html", "field.md", "*.csv", "figures"]
     elif page:
         counts = report.write_report(outcomes, folder)
         _table("The paper's claims", counts.columns, counts.rows, counts.numeric)
-        written = ["report.html", "report.md", "figures"]
+        written = ["report.html", "report.md", "*.csv", "figures"]
     else:
-        plots.draw([figure for outcome in outcomes for figure in outcome.figures], folder / "figure")
-        written = ["figure.png", "figure.svg"]
+        figures = [figure for outcome in outcomes for figure in outcome.figures]
+        plots.draw([part for figure in figures for part in published.parts(figure)], folder / "figure")
+        written = ["figure.png", "figure.pdf", "figure.svg"]
     print("wrote " + ", ".join(str(folder / name) for name in [*written, *also]), file=sys.stderr)
 
 

@@ -78,7 +78,16 @@ class Picture:
     alt: str
 
 
-Block = Heading | Text | Bullets | Table | Picture
+@dataclass(frozen=True)
+class Folded:
+    """A table that HTML shows when its summary is opened. In Markdown it is a file beside the page."""
+
+    summary: str
+    table: Table
+    file: str
+
+
+Block = Heading | Text | Bullets | Table | Picture | Folded
 
 
 @dataclass(frozen=True)
@@ -108,6 +117,10 @@ def html(page: Page, folder: Path) -> str:
             case Table():
                 tables += 1
                 body.append(_table(block, f"Table {tables}: {under}"))
+            case Folded(summary, table):
+                tables += 1
+                shown = _table(table, f"Table {tables}: {summary}")
+                body.append(tag("details", NEW_LINE, tag("summary", _html(summary)), NEW_LINE, shown))
             case Picture():
                 body.append(_picture(block, folder))
             case _:
@@ -138,6 +151,8 @@ def markdown(page: Page) -> str:
                 rule = ["---:" if place in numeric else "---" for place in range(len(columns))]
                 cells = [[_inline(cell, _MARKDOWN).replace("|", r"\|") for cell in row] for row in (columns, *rows)]
                 parts.append("\n".join(f"| {' | '.join(row)} |" for row in (cells[0], rule, *cells[1:])))
+            case Folded(summary, _, file):
+                parts.append(f"{_paragraph(summary)}: {file}.")
             case Picture(name, caption, alt):
                 parts.append(f"![{_literal(alt)}](figures/{name}.png)")
                 parts += [] if alt == caption else [_paragraph(caption)]  # a reader of Markdown meets it once

@@ -20,6 +20,8 @@ from driftwise.draw.figure import Figure, Line
 from driftwise.draw.lettering import caption, fitted, inches, line_names, number_text, wrapped
 from driftwise.draw.styles import GRID, INK, Style, styles
 from driftwise.errors import BadInput
+from driftwise.kernels.point import Ints
+from driftwise.simulation import t_interval
 
 
 def can_draw() -> bool:
@@ -56,33 +58,39 @@ _NARROW = _Look(3.9, 4.8, 10.5, 8.6, True)
 _SMALL = _Look(4.6, 3.4, 10.0, 8.0, True)
 # Inches: at the edges, between panels, from the axes to the piece of line before a label, and to the label.
 _PAD, _GUTTER, _SWATCH, _TEXT = 0.12, 0.3, 0.14, 0.35
+# Points of a 95% band, and of a published one; twice as many of min–max.
+_FEW = 30
+# Dashes of reference curves in turn, so that two in one place are told apart.
+_DASHES = ((4, 3), (4, 2, 1, 2), (1.5, 1.5))
 
 _RC = {
     "font.family": "DejaVu Sans", "text.color": INK, "text.parse_math": False, "axes.edgecolor": INK,
     "axes.labelcolor": INK, "xtick.color": INK, "ytick.color": INK, "axes.linewidth": 0.8, "axes.axisbelow": True,
     "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True, "grid.color": GRID, "grid.linewidth": 0.6,
     "xtick.major.size": 3.0, "ytick.major.size": 0.0, "path.simplify": True, "path.simplify_threshold": 0.2,
+    "hatch.linewidth": 0.5,
     "figure.facecolor": "white", "savefig.facecolor": "auto", "svg.fonttype": "path", "svg.hashsalt": "driftwise",
 }  # fmt: skip
 
 
 def draw(figures: Sequence[Figure], stem: Path, look: _Look = _WIDE) -> None:
-    """Draw the figures in two columns, as {stem}.png and {stem}.svg."""
+    """Draw the figures in two columns, as {stem}.png, {stem}.pdf and {stem}.svg."""
     with _picture(figures, look) as picture:
-        data = io.BytesIO()
-        picture.savefig(data, dpi=150, metadata={"Software": None})
-        keep(stem.parent / f"{stem.name}.png", data.getvalue())
+        for kind, untold in (("png", ("Software",)), ("pdf", ("Creator", "Producer", "CreationDate"))):
+            data = io.BytesIO()
+            picture.savefig(data, format=kind, dpi=150, metadata=dict.fromkeys(untold))
+            keep(stem.parent / f"{stem.name}.{kind}", data.getvalue())
         _save_svg(picture, stem.parent / f"{stem.name}.svg")
 
 
 def draw_each(figure: Figure, folder: Path) -> None:
-    """Draw one figure as {key}.png, {key}.svg and, for phones, {key}-narrow.svg."""
+    """Draw one figure as {key}.png, .pdf, .svg and, for phones, {key}-narrow.svg."""
     draw([figure], folder / figure.key)
     _draw_narrow([figure], folder, figure.key)
 
 
 def draw_sheet(figures: Sequence[Figure], folder: Path, key: str) -> None:
-    """Draw all figures small in one picture, as {key}.png, {key}.svg and, in one column, {key}-narrow.svg."""
+    """Draw all figures small in one picture, as {key}.png, .pdf, .svg and, in one column, {key}-narrow.svg."""
     draw(figures, folder / key, _SMALL)
     _draw_narrow(figures, folder, key)
 
@@ -94,7 +102,8 @@ def _draw_narrow(figures: Sequence[Figure], folder: Path, key: str) -> None:
 
 @contextmanager
 def _picture(figures: Sequence[Figure], look: _Look) -> Iterator[Any]:
-    """Panels in one picture, with equal margins so that their axes align."""
+    """Panels in one picture. Those of a column have the same left and right margins, those of a row the others, so that
+    their axes align."""
     plt = pyplot()
     figures = [figure for figure in figures if figure.drawn]
     if not figures:
@@ -109,9 +118,10 @@ def _picture(figures: Sequence[Figure], look: _Look) -> Iterator[Any]:
                 _Panel(picture, figure, look, wide * (i % across), high * (down - 1 - i // across))
                 for i, figure in enumerate(figures)
             ]
-            margins = np.max([panel.margins() for panel in panels], axis=0)
-            for panel in panels:
-                panel.place(*margins)
+            margins = np.array([panel.margins() for panel in panels])
+            for i, panel in enumerate(panels):
+                row = margins[i - i % across : i - i % across + across]
+                panel.place(*margins[i % across :: across, :2].max(axis=0), *row[:, 2:].max(axis=0))
             yield picture
         finally:
             plt.close(picture)
@@ -128,7 +138,7 @@ class _Panel:
         self.axes.tick_params(labelsize=look.text)
         (_over_rounds if figure.axis is None else _over_values)(self.axes, figure, self.styles, look)
         self.axes.yaxis.set_major_formatter(lambda value, _: number_text(value))
-        width = look.width - 2 * _PAD
+        width = look.width - 5 * _PAD
         self.title = wrapped(figure.title, width, look.title, "bold")
         self.caption = wrapped(caption(figure), width, look.text)
         longest = 0.46 * look.width - _TEXT
@@ -218,27 +228,40 @@ def _fillable(tone: str) -> str:
     return "#000001" if tone == "#000000" else tone
 
 
+def _places(x: Floats, most: int) -> Ints:
+    """The places of at most so many points, evenly spaced, with the first and the last."""
+    return np.unique(np.linspace(0, len(x) - 1, min(len(x), most)).round().astype(int))
+
+
 def _curve(axes: Any, x: Floats, regret: Floats, style: Style, marks: list[int]) -> None:
-    """The mean over trials, its band, and the markers of a variant."""
+    """The mean over trials, its 95% interval in the band from least to largest, and the markers of a variant."""
     tone, mean = _fillable(style.colour), regret.mean(axis=0)
     if len(regret) > 1:
-        axes.fill_between(x, regret.min(axis=0), regret.max(axis=0), color=tone, alpha=0.13, lw=0)
+        at = _places(x, 2 * _FEW)
+        axes.fill_between(x[at], regret[:, at].min(axis=0), regret[:, at].max(axis=0), color=tone, alpha=0.13, lw=0)
+        at = _places(x, _FEW)
+        half = np.array([t_interval(values)[1] for values in regret[:, at].T])
+        axes.fill_between(x[at], mean[at] - half, mean[at] + half, color=tone, alpha=0.3, lw=0)
     axes.plot(x, mean, color=tone, lw=1.8)
     if style.marker:
         axes.plot(x, mean, markevery=marks, clip_on=False, **_mark(style))
 
 
-def _dashed(axes: Any, line: Line, style: Style) -> None:
-    """Draw the reference curve of a line."""
+def _dashed(axes: Any, line: Line, style: Style, number: int) -> None:
+    """Draw the reference curve of a line and its band, with dashes of its own."""
     if line.curve is not None:
-        tone = _fillable(style.colour)
-        axes.plot(line.curve.at, line.curve.mean, color=tone, lw=1.1, ls=(0, (4, 3)))
+        tone, one = _fillable(style.colour), line.curve
+        axes.plot(one.at, one.mean, color=tone, lw=1.1, ls=(2.0 * number, _DASHES[number % len(_DASHES)]))
+        if (one.low < one.high).any():
+            hatched = {"facecolor": "none", "edgecolor": tone, "hatch": "////", "alpha": 0.3, "lw": 0}
+            at = _places(one.at, _FEW)
+            axes.fill_between(one.at[at], one.low[at], one.high[at], **hatched)
 
 
 def _over_rounds(axes: Any, figure: Figure, style: dict[str, Style], look: _Look) -> None:
     """Draw regret over rounds from the origin, with the published curves dashed."""
     rounds = np.array(figure.at, dtype=np.float64)
-    kept = np.unique(np.linspace(0, len(rounds) - 1, min(len(rounds), 150)).round().astype(int))
+    kept = _places(rounds, 150)
     x = np.append(0.0, rounds[kept])
     every = max(1, len(x) // 10)
     seen: list[Any] = []
@@ -248,8 +271,8 @@ def _over_rounds(axes: Any, figure: Figure, style: dict[str, Style], look: _Look
         marks = list(range(every // 2 + 5 * number % every, len(x) - 1, every))
         _curve(axes, x, regret, style[line.label], marks)
         if line.curve is not None and not any(line.curve is one for one in seen):
+            _dashed(axes, line, style[line.label], len(seen))
             seen.append(line.curve)
-            _dashed(axes, line, style[line.label])
     axes.set_xlim(0, rounds[-1])
     axes.set_ylim(bottom=0)
     axes.locator_params(axis="x", nbins=4 if look.short else 7)
@@ -281,8 +304,8 @@ def _over_values(axes: Any, figure: Figure, style: dict[str, Style], look: _Look
         _logarithmic(axes, min(float(line.regret.mean(axis=0).min()) for line in figure.drawn))
     else:
         axes.set_ylim(bottom=0)
-    for line in figure.drawn:  # after the limits are set, which depend on regret only
-        _dashed(axes, line, style[line.label])
+    for number, line in enumerate(figure.drawn):  # after the limits are set, which depend on regret only
+        _dashed(axes, line, style[line.label], number)
     for guide, way in zip(figure.guides, (":", "-."), strict=False):
         axes.plot(guide.at, guide.values, color="#767676", lw=1.1, ls=way)
     if scale == "linear":

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import math
+from collections.abc import Iterable, Sequence
 
 from driftwise._internal.validate import Floats
 from driftwise.draw.figure import Figure, Line
@@ -13,6 +16,13 @@ from driftwise.simulation import t_interval
 def text_table(figure: Figure) -> Table:
     """Final regret beside the published values, or of every policy at every value of an axis."""
     return _swept(figure) if figure.axis else _final(figure)
+
+
+def comma_separated(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> bytes:
+    """A table as the text of a CSV file."""
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerows([columns, *rows])
+    return out.getvalue().encode()
 
 
 def plus_minus(mean: float, width: float, digits: int = 0, sign: str = "") -> str:

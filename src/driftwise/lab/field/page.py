@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from driftwise._internal.files import keep
 from driftwise.draw import plots
 from driftwise.draw.page import Block, Heading, Page, Picture, Table, Text, html, markdown
-from driftwise.draw.tables import plus_minus
+from driftwise.draw.tables import comma_separated, plus_minus
 from driftwise.lab.field import slips
 from driftwise.lab.field.papers import Paper, chosen
 from driftwise.lab.field.verdicts import DIFFERS, OPEN, SAME, JudgedNumber, judged_numbers, within
@@ -99,7 +97,7 @@ def write_field(
     keep(folder / "field.md", markdown(page))
     keep(folder / "numbers.csv", _all_numbers(papers, found))
     for file, (columns, rows) in _beside(papers, found).items():
-        keep(folder / file, _comma_separated(columns, rows))
+        keep(folder / file, comma_separated(columns, rows))
     return overview
 
 
@@ -118,12 +116,6 @@ def _beside(
     }
 
 
-def _comma_separated(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> bytes:
-    out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerows([columns, *rows])
-    return out.getvalue().encode()
-
-
 def _all_numbers(papers: Sequence[Paper], found: Mapping[str, Outcome]) -> bytes:
     """Every published number beside ours, those along the curves too, as CSV."""
     columns = ("spec", "line", "at", "published", "published_half", "ours", "ours_half", "trials", "verdict")
@@ -133,7 +125,7 @@ def _all_numbers(papers: Sequence[Paper], found: Mapping[str, Outcome]) -> bytes
             for one in judged_numbers(found[key], paper, whole=True):
                 halves = [f"{value:.6g}" for pair in (one.theirs, one.ours) for value in pair]
                 rows.append((key, one.label, one.at, *halves, one.trials, one.verdict))
-    return _comma_separated(columns, rows)
+    return comma_separated(columns, rows)
 
 
 def _overview(papers: Sequence[Paper], judged: Mapping[str, Sequence[JudgedNumber]]) -> Table:
@@ -143,9 +135,9 @@ def _overview(papers: Sequence[Paper], judged: Mapping[str, Sequence[JudgedNumbe
         ones = judged[paper.key]
         counts = [sum(one.verdict == word for one in ones) for word in (SAME, DIFFERS, OPEN)]
         every, near = within(ones)
-        last = f"{near} of {every}", _trials(paper, ones), paper.verdict
-        rows.append([paper.name, f"`{paper.key}`", str(len(ones)), *map(str, counts), *last])
-    return Table(("paper", "name", "lines", SAME, DIFFERS, OPEN, "within 5%", "trials", "reasons"), rows, range(2, 7))
+        last = _trials(paper, ones), paper.verdict
+        rows.append([paper.name, f"`{paper.key}`", f"{near} of {every}", str(len(ones)), *map(str, counts), *last])
+    return Table(("paper", "name", "within 5%", "lines", SAME, DIFFERS, OPEN, "trials", "reasons"), rows, range(2, 7))
 
 
 def _trials(paper: Paper, ones: Sequence[JudgedNumber]) -> str:

@@ -22,13 +22,15 @@ YES, NO, OPEN = list(VERDICTS)[:3]
 MARGIN = 1.10
 # Times of one machine differ by this factor from run to run.
 TIMER = 1.05
-# Readings of "rescaled" other than the panels' own, under which every comparison is made again.
-OTHER_NORMS = ("clip", "max")
+# Settings of the arms other than the panels' own, under which every comparison is made again: the place in the sweeps
+# of sensitivity, or none for the probe's panels.
+OTHERWISE = {"each arm to 1": ("spread", 0), "longer than 1 to 1": ("spread", 1), "one set": ("arms_of", 0),
+             "12 unit arms": None}  # fmt: skip
 
 
 class Claim(NamedTuple):
-    """A statement of the paper, the verdict, its numbers, the command that makes them, and the verdict with other
-    norms."""
+    """A statement of the paper, the verdict, its numbers, the command that makes them, and where another setting of
+    the arms turns the verdict."""
 
     text: str
     verdict: str
@@ -62,12 +64,15 @@ class Measured:
     def line(self, key: str, label: str) -> Line:
         return self.figure(key).line(label)
 
-    def final(self, key: str, label: str, norm: str = "unit") -> Floats:
-        """Final regret of a panel's policy, with arms scaled as in the panel or otherwise."""
-        if norm == "unit":
+    def final(self, key: str, label: str, setting: str = "") -> Floats:
+        """Final regret of a panel's policy, with arms as in the panel or with another setting of `OTHERWISE`."""
+        if not setting:
             return self.line(key, label).final
-        swept = self.figure(f"sensitivity_{key}")
-        return swept.line(label).regret[:, swept.at.index(norm)]
+        if (place := OTHERWISE[setting]) is None:
+            return self.line(f"{key}_probe", label).final
+        figures = self.outcome(f"sensitivity_{key}").figures
+        swept = next(one for one in figures if one.axis and one.axis.field == place[0])
+        return swept.line(label).regret[:, place[1]]
 
     def command(self, *keys: str) -> str:
         """The commands that make these outcomes, with trials and seed if they differ from the spec's."""
@@ -89,9 +94,9 @@ def decide(values: Floats, limit: float = 0.0) -> str:
     return YES if mean + width < limit else NO if mean - width > limit else OPEN
 
 
-def difference(found: Measured, low: Who, high: Who, norm: str = "unit") -> Floats:
+def difference(found: Measured, low: Who, high: Who, setting: str = "") -> Floats:
     """The paired difference over the trials that both have. Panels of one world share arms and random numbers."""
-    one, other = found.final(*low, norm), found.final(*high, norm)
+    one, other = found.final(*low, setting), found.final(*high, setting)
     trials = min(len(one), len(other))
     return np.asarray(one[:trials] - other[:trials])
 
@@ -102,13 +107,13 @@ def below(found: Measured, text: str, low: Who, high: Who) -> Claim:
     gap = difference(found, low, high)
     numbers = f"{one.mean:.0f} against {other.mean:.0f}; difference {plus_minus(*t_interval(gap), sign='+')}"
     verdict = decide(gap)
-    again = _otherwise(verdict, [decide(difference(found, low, high, norm)) for norm in OTHER_NORMS])
+    again = _otherwise(verdict, [decide(difference(found, low, high, one)) for one in OTHERWISE])
     return Claim(text, verdict, numbers + _published(one, other), found.command(low[0], high[0]), again)
 
 
 def _otherwise(verdict: str, others: Sequence[str]) -> str:
-    """Where the verdict changes with the reading of the norms."""
-    changed = [f"{norm}: {word}" for norm, word in zip(OTHER_NORMS, others, strict=True) if word != verdict]
+    """Where the verdict changes with the setting of the arms."""
+    changed = [f"{setting}: {word}" for setting, word in zip(OTHERWISE, others, strict=True) if word != verdict]
     return "; ".join(changed) or "the same"
 
 
@@ -136,8 +141,8 @@ def _as_well(found: Measured) -> Iterator[Claim]:
         for key, world in worlds:
             ratio = t_interval(found.final(key, "LB-WeightUCB") / found.final(key, label))
             numbers += f"; {world} {plus_minus(*ratio, digits=3)} times"
-        verdicts = [decide(found.final("LB", "LB-WeightUCB", norm) / found.final("LB", label, norm), MARGIN)
-                    for norm in ("unit", *OTHER_NORMS)]  # fmt: skip
+        verdicts = [decide(found.final("LB", "LB-WeightUCB", one) / found.final("LB", label, one), MARGIN)
+                    for one in ("", *OTHERWISE)]  # fmt: skip
         again = _otherwise(verdicts[0], verdicts[1:])
         text = f"LB-WeightUCB performs as well as {about} (at most {MARGIN - 1:.0%} more regret)"
         yield Claim(text, verdicts[0], numbers, found.command("LB", "russac_slow", "russac_abrupt"), again)

@@ -31,7 +31,7 @@ _GROWTH = {"LB": "growth_LB", "GLB": "growth_clicks", "SCB": "growth_clicks", "P
 # An exponent is a statement about large values, so the verdict uses the slope of the last points.
 _LAST = 3
 # Regret above this share of random play's can hardly grow further.
-_SATURATED = 1 / 3
+SATURATED = 1 / 3
 # Enough rounds to estimate the regret of random play per round.
 _SAMPLE = 3000
 
@@ -83,7 +83,7 @@ def _saturated(found: Measured, key: str, number: int, label: str) -> bool:
     """Whether the regret at one of the last values is so near random play's that a small slope says nothing."""
     spec, lost = found.outcome(key).spec, found.outcome(key).figures[number].line(label).regret.mean(axis=0)
     last = zip(lost[-_LAST:], spec.contests[number][-_LAST:], strict=True)
-    return any(mean > _SATURATED * random_loss(contest.world, spec.seed) for mean, contest in last)
+    return any(mean > SATURATED * random_loss(contest.world, spec.seed) for mean, contest in last)
 
 
 def further(found: Measured) -> list[Slope]:
@@ -158,8 +158,8 @@ def random_loss(world: World, seed: int, trials: int = 5) -> float:
 def guided(found: Measured, key: str) -> tuple[Figure, ...]:
     """Figures of growth with the exponent of Table 1 as a dashed line through the last point of each curve.
 
-    The slopes of the bounds before it, and of the lower bound for linear bandits, are guides through the last point of
-    the first curve.
+    Guides are the bound before it, through the last point of the first curve where its slope is another, and the lower
+    bound for linear bandits, through its first point: regret may not fall below it.
     """
     families = [family for family in _GROWTH if _GROWTH[family] == key]
 
@@ -169,17 +169,22 @@ def guided(found: Measured, key: str) -> tuple[Figure, ...]:
             return one
         at = np.array(one.at, dtype=np.float64)
 
-        def power(line: Line, order: Order) -> Floats:
-            return np.asarray(line.mean * (at / at[-1]) ** getattr(order, quantity))
+        def power(line: Line, order: Order, place: int = -1) -> Floats:
+            return np.asarray(line.regret[:, place].mean() * (at / at[place]) ** getattr(order, quantity))
 
         lines = []
         for each in one.lines:
             guide = power(each, _ORDERS[each.label])
             lines.append(dataclasses.replace(each, curve=Reference(at, guide, guide, guide)))
-        orders = [("the bound before", PREVIOUS[families[0]])] if families else []
-        orders += [("the lower bound", LOWER)] if families == ["LB"] else []
-        guides = tuple(Guide(name, at, power(one.lines[0], order)) for name, order in orders)
-        return dataclasses.replace(one, lines=tuple(lines), dashed="the slope of Table 1", guides=guides)
+        guides, dashed = [], "the slope of Table 1"
+        for family in families[:1]:
+            if getattr(PREVIOUS[family], quantity) == getattr(_ORDERS[one.lines[0].label], quantity):
+                dashed += " and of the bound before"
+            else:
+                guides.append(Guide("the bound before", at, power(one.lines[0], PREVIOUS[family])))
+        if families == ["LB"]:
+            guides.append(Guide("the lower bound", at, power(one.lines[0], LOWER, 0)))
+        return dataclasses.replace(one, lines=tuple(lines), dashed=dashed, guides=tuple(guides))
 
     return tuple(map(figure, found.outcome(key).figures))
 

@@ -11,9 +11,9 @@ from driftwise.lab.run.spec import Spec, load, parse
 
 # The panels of the paper and those that go further, by the name on the command line.
 EXPERIMENTS: dict[str, tuple[str, ...]] = {
-    "lb": ("lb",),
-    "glb": ("glb_s1", "glb_s5"),
-    "scb": ("scb_s1", "scb_s5"),
+    "lb": ("lb", "lb_probe"),
+    "glb": ("glb_s1", "glb_s1_probe", "glb_s5", "glb_s5_probe"),
+    "scb": ("scb_s1", "scb_s1_probe", "scb_s5", "scb_s5_probe"),
     "piecewise": ("pw_s1", "pw_s5"),
     "unknown-drift": ("unknown_drift",),
 }
@@ -29,9 +29,10 @@ UNIFORM = (
 OWN = ("own_tuning",)
 SENSITIVITY = (
     "sensitivity_lb", "sensitivity_glb_s1", "sensitivity_glb_s5", "sensitivity_scb_s1", "sensitivity_scb_s5",
-    "sensitivity_arms",
 )  # fmt: skip
 PANELS = tuple(name for names in EXPERIMENTS.values() for name in names)
+# Those of the paper, each followed by its probe.
+PRINTED = tuple(name for names in ("lb", "glb", "scb") for name in EXPERIMENTS[names])
 ALL = (*PANELS, "speed", *GROWTH, *REGIMES, *OWN, *UNIFORM, *SLIPS, *SENSITIVITY)
 
 

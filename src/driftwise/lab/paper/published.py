@@ -9,7 +9,7 @@ from importlib.resources import files
 
 import numpy as np
 
-from driftwise.draw.figure import Reference
+from driftwise.draw.figure import Figure, Line, Reference
 from driftwise.lab.run.results import Outcome
 
 # Seconds per run of 6,000 rounds in the paper's bar chart, which is of the LB panel.
@@ -43,9 +43,23 @@ def beside_published(outcome: Outcome) -> Outcome:
     lines = tuple(
         replace(
             line,
-            curve=published_curves().get((spec.key, entry.published or "")),
+            curve=published_curves().get((spec.key.removesuffix("_probe"), entry.published or "")),
             published_seconds=seconds.get(entry.label),
         )
         for line, entry in zip(figure.lines, spec.entries, strict=True)
     )
     return replace(outcome, figures=(replace(figure, lines=lines),))
+
+
+def parts(figure: Figure) -> tuple[Figure, ...]:
+    """A panel in two: the first line of each published curve, and all others, which the paper does not have."""
+    first: dict[int, Line] = {}
+    for line in figure.drawn:
+        if line.curve is not None:
+            first.setdefault(id(line.curve), line)
+    kept = set(map(id, first.values()))
+    rest = tuple(replace(line, curve=None) for line in figure.drawn if id(line) not in kept)
+    if not first or not rest:
+        return (figure,)
+    own = replace(figure, key=f"{figure.key}_own", title=f"{figure.title}: what the paper does not have", lines=rest)
+    return replace(figure, lines=tuple(first.values())), own

@@ -16,19 +16,17 @@ import numpy as np
 from driftwise._internal.files import keep
 from driftwise.draw import plots
 from driftwise.draw.figure import Figure
-from driftwise.draw.page import Block, Bullets, Heading, Page, Picture, Table, Text, html, markdown
-from driftwise.draw.tables import plus_minus, text_table
-from driftwise.lab.paper import claims, growth, lemmas, slips
+from driftwise.draw.page import Block, Bullets, Folded, Heading, Page, Picture, Table, Text, html, markdown
+from driftwise.draw.tables import comma_separated, plus_minus, text_table
+from driftwise.lab.paper import claims, growth, lemmas, remarks, searched, slips
 from driftwise.lab.paper.claims import Claim, Measured
-from driftwise.lab.paper.panels import GROWTH, OWN, PANELS, SENSITIVITY, SLIPS, UNIFORM
-from driftwise.lab.paper.published import SECONDS
+from driftwise.lab.paper.panels import GROWTH, OWN, PANELS, PRINTED, SENSITIVITY, SLIPS, UNIFORM
+from driftwise.lab.paper.published import SECONDS, parts
 from driftwise.lab.run.results import Outcome, versions
 from driftwise.simulation import t_interval
 
 # "Near" the published value: within this factor.
 _NEAR = 1.15
-# The picture with all panels.
-SHEET = "panels"
 
 
 @cache
@@ -42,59 +40,57 @@ def _say(key: str, **facts: Any) -> str:
 
 
 def write_report(outcomes: Sequence[Outcome], folder: Path) -> Table:
-    """Write report.html, report.md and their figures. Returns the table of counts of verdicts."""
+    """Write report.html, report.md, tables and figures. Returns the table of counts of verdicts."""
     found = Measured(outcomes)
     heart, seen = lemmas.heart(found)
-    for figure in (*_figures(found), heart):
+    for figure in (*_figures(found), heart, searched.picture()):
         plots.draw_each(figure, folder / "figures")
-    plots.draw_sheet(_sheet(found), folder / "figures", SHEET)
+    for name, sheet in _sheets(found).items():
+        plots.draw_sheet(sheet, folder / "figures", name)
     said, slopes, bounds = claims.text_claims(found), growth.slopes(found), growth.bounds(found)
-    further, held = growth.further(found), lemmas.lemma_claims(found, seen)
+    beside, further, held = list(remarks.remarks(found)), growth.further(found), lemmas.lemma_claims(found, seen)
     counts = _counts(
-        {"statements of the text": said, "lemmas": held, "exponents of Table 1": slopes, "other exponents": further,
-         "theorems' bounds": bounds}
+        {"statements of the text": said, "remarks": beside, "lemmas": held, "exponents of Table 1": slopes,
+         "other exponents": further, "theorems' bounds": bounds}
     )  # fmt: skip
     blocks: list[Block] = [
-        _overview(found),
-        *_summary(found, counts, said),
-        *_said(said),
+        *_summary(found, counts, [*said, *beside]),
+        *_arms(),
+        *_open(),
+        Heading("Appendix"),
         *(block for key in found.keys(PANELS) for block in _panel(found, key)),
         *_lemmas(heart, held),
         *_uniform(found),
         *_table_1(found, slopes, further),
         *_theorems(bounds),
         *_slips(found),
-        *_open(found),
+        *_sensitivity(found),
         *_made(found),
     ]
     spec = found.outcome("LB").spec
     page = Page(_say("title"), _say("lead", trials=spec.trials, seed=spec.seed), blocks)
     keep(folder / "report.html", html(page, folder))
     keep(folder / "report.md", markdown(page))
+    for block in blocks:
+        if isinstance(block, Folded):
+            keep(folder / block.file, comma_separated(block.table.columns, block.table.rows))
     return counts
 
 
 def _figures(found: Measured) -> Iterator[Figure]:
     """All figures that are drawn."""
     for key in found.keys((*PANELS, *SLIPS)):
-        yield from found.outcome(key).figures
+        for figure in found.outcome(key).figures:
+            yield from parts(figure)
     for key in found.keys(GROWTH):
         yield from growth.guided(found, key)
     yield _slip(found)
 
 
-def _sheet(found: Measured) -> list[Figure]:
-    """The paper's panels, in its order."""
-    return [figure for key in found.keys(PANELS) for figure in found.outcome(key).figures]
-
-
-def _overview(found: Measured) -> Picture:
-    """The picture with all panels. Its alternative text names the policy with the least regret in each panel."""
-    least = []
-    for figure in _sheet(found):
-        best = min(figure.drawn, key=lambda line: line.mean)
-        least.append(f"{figure.title}: {best.label} {best.mean:.0f}")
-    return Picture(SHEET, _say("overview"), "All panels; least regret at the end: " + "; ".join(least))
+def _sheets(found: Measured) -> dict[str, list[Figure]]:
+    """The paper's panels, each beside its probe; and what the paper does not have, in the text's setting."""
+    split = [parts(found.figure(key)) for key in found.keys(PRINTED)]
+    return {"panels": [one[0] for one in split], "own": [one[1] for one in split[::2]]}
 
 
 def _slip(found: Measured) -> Figure:
@@ -119,43 +115,55 @@ def _summary(found: Measured, counts: Table, said: Sequence[Claim]) -> Iterator[
     yield counts
     yield Text(_say("verdicts", margin=claims.MARGIN - 1.0, timer=claims.TIMER - 1.0))
     yield Text(_fit(found))
-    failed = [f"{one.text}: {one.numbers}." for one in said if one.verdict == claims.NO]
-    if failed:
-        yield Text(_say("failed"))
-        yield Bullets(failed)
-    yield Text("Names that are not the paper's:")
+    failed = [[one.text, one.numbers, one.otherwise, _reason(one)] for one in said if one.verdict == claims.NO]
+    yield Table(("not reproduced", "numbers", "turns with", "reason"), failed)
+    rows = [[one.text, one.verdict, one.numbers, one.otherwise, one.command] for one in said]
+    columns = ("statement", "verdict", "numbers", "turns with", "command")
+    yield Folded(f"All {len(said)} statements", Table(columns, rows), "statements.csv")
+    yield Heading("The panels")
+    yield Picture("panels", _say("panels"), "The paper's panels with the text's arms and with the probe's")
+    yield Picture("own", _say("own_panels"), "Policies that the paper does not have, in the same worlds")
     yield Bullets(_words()["names"])
+
+
+def _reason(claim: Claim) -> str:
+    return next((why for words, why in _words()["reasons"] if words in claim.text), "not found")
 
 
 def _fit(found: Measured) -> str:
     """How close our final values are to the published ones."""
-    near: list[str] = []
-    far: list[str] = []
-    for key in found.keys(PANELS):
-        for line in found.figure(key).drawn:
-            if line.curve is not None:
-                ratio = line.mean / line.curve.final
-                (near if 1 / _NEAR < ratio < _NEAR else far).append(f"{line.label} ({key}, {ratio:.2f})")
-    return _say("fit", near=len(near), all=len(near) + len(far), within=_NEAR - 1.0, far=", ".join(far))
+    near, far = [], []
+    for probe in (False, True):
+        figures = [parts(found.figure(key))[0] for key in found.keys(PRINTED) if key.endswith("_probe") == probe]
+        ratios = {f"{line.label} ({one.key} {ratio:.2f})": ratio for one in figures for line in one.lines
+                  if line.curve for ratio in [line.mean / line.curve.final]}  # fmt: skip
+        far.append([name for name, ratio in ratios.items() if not 1 / _NEAR < ratio < _NEAR])
+        near.append(len(ratios) - len(far[-1]))
+    return _say("fit", near=near[0], probe=near[1], within=_NEAR - 1.0, far=", ".join(far[0]))
 
 
-def _said(said: Sequence[Claim]) -> Iterator[Block]:
-    yield Heading("What the text says")
-    yield Text(_say("said"))
-    rows = [[one.text, one.verdict, one.numbers, one.otherwise, one.command] for one in said]
-    yield Table(("statement", "verdict", "numbers", "other norms", "command"), rows)
+def _arms() -> Iterator[Block]:
+    """The search over sets of arms, and over tunings of one policy."""
+    yield Heading("What the arms were")
+    yield Text(_say("quoted"))
+    yield Bullets(_words()["found"])
+    yield Folded("All settings", searched.table(), "arms.csv")
+    yield Picture(searched.KEY, _say("likelihood"), "Log-likelihood by the number of unit arms")
+    yield Heading("SCB-WeightUCB at S = 5")
+    yield Text(_say("scb"))
 
 
 def _panel(found: Measured, key: str) -> Iterator[Block]:
     outcome = found.outcome(key)
     spec = outcome.spec
-    yield Heading(spec.title)
+    yield Heading(spec.title, 3)
     for number, figure in enumerate(outcome.figures):
-        yield _picture(figure, _world(outcome, number))
-        yield text_table(figure)
+        for part in parts(figure):
+            yield _picture(part, _world(outcome, number))
+        yield Folded("Regret at the end", text_table(figure), f"{figure.key}.csv")
     if key == "LB":
         yield Text(_say("speed"))
-        yield _speed(found.figure("speed"), "LB-WeightUCB")
+        yield Folded("Seconds of a run", _speed(found.figure("speed"), "LB-WeightUCB"), "speed.csv")
     fewer = {entry.label: spec.trials_of(entry) for entry in spec.entries if spec.trials_of(entry) < spec.trials}
     notes = [note[:1].upper() + note[1:] + "." for note in spec.notes]
     if fewer:
@@ -177,10 +185,8 @@ def _speed(figure: Figure, unit: str) -> Table:
 
 
 def _picture(figure: Figure, caption: str) -> Picture:
-    parts = [f"{line.label} {line.mean:.0f}" for line in figure.drawn]
-    at_end = "at the last value " if figure.axis else "at the end " if figure.what else "regret "
-    alt = f"{figure.title}: " + at_end + ", ".join(parts)
-    return Picture(figure.key, caption, alt)
+    ends = ", ".join(f"{line.label} {line.mean:.0f}" for line in figure.drawn)
+    return Picture(figure.key, caption, f"{figure.title}: {ends}")
 
 
 def _world(outcome: Outcome, number: int = 0) -> str:
@@ -198,26 +204,24 @@ def _world(outcome: Outcome, number: int = 0) -> str:
 
 def _lemmas(heart: Figure, held: Sequence[Claim]) -> Iterator[Block]:
     """The lemmas: the estimation error in one norm."""
-    yield Heading("The lemmas")
+    yield Heading("The lemmas", 3)
     yield Text(_say("lemmas"))
     yield _picture(heart, _say("heart"))
-    yield Table(("statement", "verdict", "numbers", "command"),
-                [[one.text, one.verdict, one.numbers, one.command] for one in held])  # fmt: skip
+    rows = [[one.text, one.verdict, one.numbers, one.command] for one in held]
+    yield Folded("Lemmas", Table(("statement", "verdict", "numbers", "command"), rows), "lemmas.csv")
     yield Text(_say("crossings"))
-    yield lemmas.crossing_table()
+    yield Folded("Runs that cross", lemmas.crossing_table(), "crossings.csv")
 
 
 def _uniform(found: Measured) -> Iterator[Block]:
     """The regret with radii that hold, and the rivals with the tunings of their own sources."""
-    yield Heading("Radii that hold, and the rivals' own tunings")
+    yield Heading("Radii that hold, and the rivals' own tunings", 3)
     yield Text(_say("uniform"))
     for key in found.keys(UNIFORM):
-        figure = found.figure(key)
-        yield Heading(figure.title, 3)
-        yield _beside(figure)
+        yield Folded(found.figure(key).title, _beside(found.figure(key)), f"{key}.csv")
     yield Text(_say("own"))
     for key in found.keys(OWN):
-        yield text_table(found.figure(key))
+        yield Folded("Own tunings", text_table(found.figure(key)), f"{key}.csv")
 
 
 def _beside(figure: Figure) -> Table:
@@ -234,17 +238,17 @@ def _beside(figure: Figure) -> Table:
 def _table_1(
     found: Measured, slopes: Sequence[growth.Slope], further: Sequence[growth.Slope]
 ) -> Iterator[Block]:
-    yield Heading("Table 1: how regret grows")
+    yield Heading("Table 1: how regret grows", 3)
     yield Text(_say("growth", slack=growth.SLACK))
     for key in found.keys(GROWTH):
         outcome = found.outcome(key)
         for number, figure in enumerate(outcome.figures):
             yield _picture(figure, _world(outcome, number))
     columns = ("family", "in", "Table 1", "last three points", "all points", "the bound itself", "verdict", "command")
-    yield Table(columns, [_slope_row(one) for one in slopes], range(2, 6))
+    yield Folded("Exponents", Table(columns, [_slope_row(one) for one in slopes], range(2, 6)), "exponents.csv")
     yield Text(_say("further"))
     columns = ("algorithm", "in", "stated", *columns[3:])
-    yield Table(columns, [_slope_row(one) for one in further], range(2, 6))
+    yield Folded("Others", Table(columns, [_slope_row(one) for one in further], range(2, 6)), "exponents-others.csv")
 
 
 def _slope_row(one: growth.Slope) -> list[str]:
@@ -254,7 +258,7 @@ def _slope_row(one: growth.Slope) -> list[str]:
 
 
 def _theorems(bounds: Sequence[growth.Bound]) -> Iterator[Block]:
-    yield Heading("The theorems' bounds")
+    yield Heading("The theorems' bounds", 3)
     yield Text(_say("theorems"))
     rows = [
         [one.theorem, one.world, f"{one.largest:,.0f}", _large(one.bound), _large(one.printed), f"{one.random:,.0f}",
@@ -263,7 +267,7 @@ def _theorems(bounds: Sequence[growth.Bound]) -> Iterator[Block]:
     ]  # fmt: skip
     columns = ("theorem", "world", "largest regret", "bound", "as printed", "random play", "at most", "from T ≈",
                "verdict", "command")  # fmt: skip
-    yield Table(columns, rows, range(2, 8))
+    yield Folded("Bounds", Table(columns, rows, range(2, 8)), "bounds.csv")
 
 
 def _large(value: float) -> str:
@@ -273,7 +277,7 @@ def _large(value: float) -> str:
 
 def _slips(found: Measured) -> Iterator[Block]:
     slow, abrupt = found.figure("russac_slow"), found.figure("russac_abrupt")
-    yield Heading("Errors in the sources")
+    yield Heading("Errors in the sources", 3)
     yield Text(_say("slip", slow=_both(slow), abrupt=_both(abrupt)))
     yield _picture(_slip(found), "D-LinUCB, correct and with the error, in the paper's linear world.")
     yield _picture(slow, "The same on the slow drift of Russac et al. 2019.")
@@ -281,7 +285,7 @@ def _slips(found: Measured) -> Iterator[Block]:
     yield Bullets(_words()["slips"])
     yield Text(_say("proofs"))
     rows = [[one.statement, one.printed, one.repaired] for one in slips.found()]
-    yield Table(("statement", "as printed", "repaired"), rows)
+    yield Folded("Steps that fail", Table(("statement", "as printed", "repaired"), rows), "slips.csv")
 
 
 def _both(figure: Figure) -> str:
@@ -289,19 +293,21 @@ def _both(figure: Figure) -> str:
     return f"{figure.line('D-LinUCB').mean:.0f} against {figure.line('D-LinUCB as published').mean:.0f}"
 
 
-def _open(found: Measured) -> Iterator[Block]:
+def _open() -> Iterator[Block]:
     yield Heading("What the text leaves open")
     yield Table(("question", "choice here", "why"), _words()["choices"])
+
+
+def _sensitivity(found: Measured) -> Iterator[Block]:
+    yield Heading("How much the choices matter", 3)
     yield Text(_say("sensitivity"))
     for key in found.keys(SENSITIVITY):
         for figure in found.outcome(key).figures:
-            yield Heading(figure.title, 3)
-            yield text_table(figure)
-    yield Text(_say("arms"))
+            yield Folded(figure.title, text_table(figure), f"{figure.key}.csv")
 
 
 def _made(found: Measured) -> Iterator[Block]:
     spec = found.outcome("LB").spec
-    yield Heading("How this page was made")
+    yield Heading("How this page was made", 3)
     named = ", ".join(f"{name} {version}" for name, version in versions().items())
     yield Text(_say("made", trials=spec.trials, seed=spec.seed, versions=named))
