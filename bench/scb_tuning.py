@@ -2,7 +2,7 @@
 
     python bench/scb_tuning.py [--set NUMBER] [--trials 8] [--out results/scb_tuning.csv]
 
-A literal SCB-WeightUCB plays trials side by side in the worlds of the main panels, and with the chosen set of arms.
+A literal SCB-WeightUCB plays trials side by side in the worlds of the main panels, all with the chosen set of arms.
 `distance` is the root mean square of the mean curve minus the published one, over the published end. The row "the
 package" is the compiled policy, which the literal one must equal up to chance.
 
@@ -93,7 +93,7 @@ def play(world: Any, trials: int, tuning: Tuning, seed: int = 0) -> tuple[Floats
 def worlds(shared: int) -> dict[str, tuple[Any, Any]]:
     """The worlds at S = 5 and S = 1 by the setting of their arms."""
     new = tuple(built_in(f"scb_s{S}").contests[0][0].world for S in (5, 1))
-    return {f"one set ({shared})": tuple(replace(world, arms_of=shared) for world in new), "new sets": new}
+    return {f"one set ({shared})": tuple(replace(world, arms_of=shared) for world in new)}
 
 
 def tunings() -> list[Tuning]:

@@ -204,7 +204,7 @@ def test_the_tables_beside_the_page_are_what_the_program_writes():
     specs = {name: SimpleNamespace(spec=built_in(name)) for paper in papers().values() for name in paper.specs}
     text = (folder / "index.md").read_text(encoding="utf-8")
     for name, (columns, rows) in page._beside(list(papers().values()), specs).items():
-        assert (folder / name).read_bytes() == page._comma_separated(columns, rows), name
+        assert (folder / name).read_bytes() == page.comma_separated(columns, rows), name
         assert name in text, name
 
 

@@ -86,7 +86,7 @@ class Figure:
     """Lines on one pair of axes: regret over rounds, or with an axis the regret at the horizon over its values.
 
     `dashed` describes the reference curves. `guides` are drawn in grey, dotted and then dash-dotted. `what` replaces
-    "regret" if something else is drawn.
+    "regret" if something else is drawn, and `how` what is said of trials.
     """
 
     key: str
@@ -97,6 +97,7 @@ class Figure:
     dashed: str = "published"
     guides: tuple[Guide, ...] = ()
     what: str = ""
+    how: str = ""
 
     def line(self, label: str) -> Line:
         return next(line for line in self.lines if line.label == label)

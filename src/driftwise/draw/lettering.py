@@ -20,7 +20,7 @@ def caption(figure: Figure) -> str:
     counts = sorted({len(line.regret) for line in figure.drawn})
     trials = str(counts[0]) if len(counts) == 1 else f"{counts[0]}–{counts[-1]}"
     what = figure.what or ("cumulative regret" if figure.axis is None else "regret at the horizon")
-    how = "one trial" if counts == [1] else f"mean, 95% and min–max of {trials} trials"
+    how = figure.how or ("one trial" if counts == [1] else f"mean, 95% and min–max of {trials} trials")
     curves = [line.curve for line in figure.drawn if line.curve is not None]
     banded = any((curve.low < curve.high).any() for curve in curves)
     dashed = f"; dashed: {figure.dashed}{', hatched: its band' if banded else ''}" if curves else ""

@@ -55,7 +55,7 @@ _WIDE = _Look(9.0, 5.0, 11.0, 9.0, False)
 # 8.6 points are 10.7 px when 3.9 inches are shown 350 px wide.
 _NARROW = _Look(3.9, 4.8, 10.5, 8.6, True)
 # Two of these fit side by side in the width of one wide panel.
-_SMALL = _Look(4.6, 3.4, 10.0, 8.0, True)
+_SMALL = _Look(4.6, 3.2, 10.0, 7.4, True)
 # Inches: at the edges, between panels, from the axes to the piece of line before a label, and to the label.
 _PAD, _GUTTER, _SWATCH, _TEXT = 0.12, 0.3, 0.14, 0.35
 # Points of a 95% band, and of a published one; twice as many of min–max.
@@ -154,7 +154,7 @@ class _Panel:
         look, renderer, dpi = self.look, self.picture.canvas.get_renderer(), self.picture.dpi
         right = _PAD + _TEXT + 1.01 * max(inches(name, look.text) for name in self.names)  # a renderer rounds up
         heads = 1.3 * (look.title * len(self.title) + look.text * len(self.caption)) / 72
-        top = heads + 0.2
+        top = heads + 0.14
         self._span(0.6, right, top, 0.6)
         if self.figure.axis is not None:
             _untangle(self.axes, renderer)
@@ -253,7 +253,7 @@ def _dashed(axes: Any, line: Line, style: Style, number: int) -> None:
         tone, one = _fillable(style.colour), line.curve
         axes.plot(one.at, one.mean, color=tone, lw=1.1, ls=(2.0 * number, _DASHES[number % len(_DASHES)]))
         if (one.low < one.high).any():
-            hatched = {"facecolor": "none", "edgecolor": tone, "hatch": "////", "alpha": 0.3, "lw": 0}
+            hatched = {"facecolor": "none", "edgecolor": tone, "hatch": "////", "alpha": 0.45, "lw": 0}
             at = _places(one.at, _FEW)
             axes.fill_between(one.at[at], one.low[at], one.high[at], **hatched)
 
