@@ -78,9 +78,9 @@ def write_report(outcomes: Sequence[Outcome], folder: Path) -> Table:
 
 
 def _figures(found: Measured) -> Iterator[Figure]:
-    """All figures that are drawn."""
+    """All figures that are drawn for themselves; the probe's are in the sheet of panels alone."""
     for key in found.keys((*PANELS, *SLIPS)):
-        for figure in found.outcome(key).figures:
+        for figure in () if key.endswith("_probe") else found.outcome(key).figures:
             yield from parts(figure)
     for key in found.keys(GROWTH):
         yield from growth.guided(found, key)
@@ -156,10 +156,15 @@ def _arms() -> Iterator[Block]:
 def _panel(found: Measured, key: str) -> Iterator[Block]:
     outcome = found.outcome(key)
     spec = outcome.spec
+    if key.endswith("_probe"):  # its picture is above
+        yield Folded(spec.title, text_table(found.figure(key)), f"{key}.csv")
+        return
     yield Heading(spec.title, 3)
     for number, figure in enumerate(outcome.figures):
-        for part in parts(figure):
-            yield _picture(part, _world(outcome, number))
+        drawn = parts(figure)
+        yield _picture(drawn[0], _world(outcome, number))
+        if len(drawn) > 1:
+            yield Picture(drawn[1].key, drawn[1].title, drawn[1].title)
         yield Folded("Regret at the end", text_table(figure), f"{figure.key}.csv")
     if key == "LB":
         yield Text(_say("speed"))
@@ -185,8 +190,7 @@ def _speed(figure: Figure, unit: str) -> Table:
 
 
 def _picture(figure: Figure, caption: str) -> Picture:
-    ends = ", ".join(f"{line.label} {line.mean:.0f}" for line in figure.drawn)
-    return Picture(figure.key, caption, f"{figure.title}: {ends}")
+    return Picture(figure.key, caption, figure.title)
 
 
 def _world(outcome: Outcome, number: int = 0) -> str:
@@ -282,7 +286,7 @@ def _slips(found: Measured) -> Iterator[Block]:
     yield _picture(_slip(found), "D-LinUCB, correct and with the error, in the paper's linear world.")
     yield _picture(slow, "The same on the slow drift of Russac et al. 2019.")
     yield _picture(abrupt, "The same on the jumps of Russac et al. 2019.")
-    yield Bullets(_words()["slips"])
+    yield Folded("Others", Table(("error, and what is done",), [[one] for one in _words()["slips"]]), "errors.csv")
     yield Text(_say("proofs"))
     rows = [[one.statement, one.printed, one.repaired] for one in slips.found()]
     yield Folded("Steps that fail", Table(("statement", "as printed", "repaired"), rows), "slips.csv")
