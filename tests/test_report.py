@@ -177,12 +177,12 @@ def test_guides_have_the_slopes_of_the_bounds_and_the_lower_bound_is_below_regre
 
 def test_a_panel_is_drawn_in_two_published_curves_first():
     found = published.beside_published(outcome("glb_s5_probe", lambda *_: 1.0)).figures[0]
-    first, own = published.parts(found)
+    first, own = published.panel_parts(found)
     assert [line.label for line in first.lines] == [
         "GLM-UCB", "GLB-RestartUCB", "GLB-WeightUCB", "MASTER+GLM-UCB", "BVD-GLM-UCB"]  # fmt: skip
     assert all(line.curve is published.published_curves()["GLB_S5", line.label] for line in first.lines)
     assert [line.label for line in own.lines] == ["BVD-GLM-UCB origin"] and own.key == "GLB_S5_probe_own"
-    assert published.parts(own) == (own,)
+    assert published.panel_parts(own) == (own,)
 
 
 def test_restarts_of_an_adversarial_bandit_learn_and_forget():
@@ -200,7 +200,7 @@ def test_the_second_order_measure_tells_a_turn_from_jumps():
 
 
 def test_the_table_of_the_search_has_every_setting_three_times():
-    rows = searched.rows()
+    rows = searched.searched_rows()
     settings = [(row["setting"], row["sets"]) for row in rows]
     assert len(set(settings)) == len(rows) == 3 * len({name for name, _ in settings})
     for row in rows:

@@ -109,14 +109,14 @@ def linear(trials: int) -> str:
     """The paper's linear figure, drawn anew."""
     from driftwise.cli import main
     from driftwise.draw.plots import draw_each
-    from driftwise.lab.paper.published import beside_published, parts
+    from driftwise.lab.paper.published import beside_published, panel_parts
     from driftwise.lab.run import results
 
     began, folder = time.perf_counter(), BUILD / "lb"
     with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()):
         main(["reproduce", "lb", "--trials", str(trials), "--out", str(folder)])
     outcomes, _ = results.read_results(folder)
-    draw_each(parts(beside_published(outcomes[0]).figures[0])[0], folder)
+    draw_each(panel_parts(beside_published(outcomes[0]).figures[0])[0], folder)
     for tail in ("", "-narrow"):
         both((folder / f"LB{tail}.svg").read_text(encoding="utf-8"), f"lb{tail}")
     return f"lb: {time.perf_counter() - began:.1f} s"

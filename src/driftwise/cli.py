@@ -264,7 +264,7 @@ def _draw(outcomes: Sequence[Outcome], folder: Path, page: str, also: Sequence[s
         written = ["report.html", "report.md", "*.csv", "figures"]
     else:
         figures = [figure for outcome in outcomes for figure in outcome.figures]
-        plots.draw([part for figure in figures for part in published.parts(figure)], folder / "figure")
+        plots.draw([part for figure in figures for part in published.panel_parts(figure)], folder / "figure")
         written = ["figure.png", "figure.pdf", "figure.svg"]
     print("wrote " + ", ".join(str(folder / name) for name in [*written, *also]), file=sys.stderr)
 

@@ -51,7 +51,7 @@ def beside_published(outcome: Outcome) -> Outcome:
     return replace(outcome, figures=(replace(figure, lines=lines),))
 
 
-def parts(figure: Figure) -> tuple[Figure, ...]:
+def panel_parts(figure: Figure) -> tuple[Figure, ...]:
     """A panel in two: the first line of each published curve, and all others, which the paper does not have."""
     first: dict[int, Line] = {}
     for line in figure.drawn:

@@ -21,7 +21,7 @@ from driftwise.draw.tables import comma_separated, plus_minus, text_table
 from driftwise.lab.paper import claims, growth, lemmas, remarks, searched, slips
 from driftwise.lab.paper.claims import Claim, Measured
 from driftwise.lab.paper.panels import GROWTH, OWN, PANELS, PRINTED, SENSITIVITY, SLIPS, UNIFORM
-from driftwise.lab.paper.published import SECONDS, parts
+from driftwise.lab.paper.published import SECONDS, panel_parts
 from driftwise.lab.run.results import Outcome, versions
 from driftwise.simulation import t_interval
 
@@ -43,7 +43,7 @@ def write_report(outcomes: Sequence[Outcome], folder: Path) -> Table:
     """Write report.html, report.md, tables and figures. Returns the table of counts of verdicts."""
     found = Measured(outcomes)
     heart, seen = lemmas.heart(found)
-    for figure in (*_figures(found), heart, searched.picture()):
+    for figure in (*_figures(found), heart, searched.likelihood_figure()):
         plots.draw_each(figure, folder / "figures")
     for name, sheet in _sheets(found).items():
         plots.draw_sheet(sheet, folder / "figures", name)
@@ -81,7 +81,7 @@ def _figures(found: Measured) -> Iterator[Figure]:
     """All figures that are drawn for themselves; the probe's are in the sheet of panels alone."""
     for key in found.keys((*PANELS, *SLIPS)):
         for figure in () if key.endswith("_probe") else found.outcome(key).figures:
-            yield from parts(figure)
+            yield from panel_parts(figure)
     for key in found.keys(GROWTH):
         yield from growth.guided(found, key)
     yield _slip(found)
@@ -89,7 +89,7 @@ def _figures(found: Measured) -> Iterator[Figure]:
 
 def _sheets(found: Measured) -> dict[str, list[Figure]]:
     """The paper's panels, each beside its probe; and what the paper does not have, in the text's setting."""
-    split = [parts(found.figure(key)) for key in found.keys(PRINTED)]
+    split = [panel_parts(found.figure(key)) for key in found.keys(PRINTED)]
     return {"panels": [one[0] for one in split], "own": [one[1] for one in split[::2]]}
 
 
@@ -134,7 +134,7 @@ def _fit(found: Measured) -> str:
     """How close our final values are to the published ones."""
     near, far = [], []
     for probe in (False, True):
-        figures = [parts(found.figure(key))[0] for key in found.keys(PRINTED) if key.endswith("_probe") == probe]
+        figures = [panel_parts(found.figure(key))[0] for key in found.keys(PRINTED) if key.endswith("_probe") == probe]
         ratios = {f"{line.label} ({one.key} {ratio:.2f})": ratio for one in figures for line in one.lines
                   if line.curve for ratio in [line.mean / line.curve.final]}  # fmt: skip
         far.append([name for name, ratio in ratios.items() if not 1 / _NEAR < ratio < _NEAR])
@@ -147,7 +147,7 @@ def _arms() -> Iterator[Block]:
     yield Heading("What the arms were")
     yield Text(_say("quoted"))
     yield Bullets(_words()["found"])
-    yield Folded("All settings", searched.table(), "arms.csv")
+    yield Folded("All settings", searched.settings_table(), "arms.csv")
     yield Picture(searched.KEY, _say("likelihood"), "Log-likelihood by the number of unit arms")
     yield Heading("SCB-WeightUCB at S = 5")
     yield Text(_say("scb"))
@@ -161,7 +161,7 @@ def _panel(found: Measured, key: str) -> Iterator[Block]:
         return
     yield Heading(spec.title, 3)
     for number, figure in enumerate(outcome.figures):
-        drawn = parts(figure)
+        drawn = panel_parts(figure)
         yield _picture(drawn[0], _world(outcome, number))
         if len(drawn) > 1:
             yield Picture(drawn[1].key, drawn[1].title, drawn[1].title)
