@@ -427,9 +427,9 @@ def try_panel():
     assert "seasons" in claims.ALL
     with pytest.MonkeyPatch.context() as patched:  # to measure the paths of all specs takes 90 s without a compiler
         patched.setattr(claims, "ALL", ("seasons",))
-        heading, picture, table, *notes = report._panel(claims.Measured(outcomes), "seasons")
+        heading, picture, folded, *notes = report._panel(claims.Measured(outcomes), "seasons")
     assert heading.text == "Seasons" and picture.caption.startswith("Season: d = 2, T = 60, 50 arms")
-    assert [row[0] for row in table.rows] == ["LB-WeightUCB", "fades", "restarts", "fades and restarts"]
+    assert [row[0] for row in folded.table.rows] == ["LB-WeightUCB", "fades", "restarts", "fades and restarts"]
     assert len(notes) == 1
 
 

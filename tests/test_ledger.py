@@ -54,7 +54,7 @@ def test_a_stored_default_has_its_value_and_was_due():
 def test_verdicts_are_decided_in_the_ledger_alone():
     """Elsewhere a verdict is compared, counted or read from a row."""
     sources = Path(driftwise.__file__).parent
-    decides = re.compile(r"Verdict\.(LATE|KEPT|DUPLICATE|DEFAULTED)\b|\"(defaulted|late|duplicate)\" if ")
+    decides = re.compile(r"(?<!is )Verdict\.(LATE|KEPT|DUPLICATE|DEFAULTED)\b|\"(defaulted|late|duplicate)\" if ")
     found = [path.name for part in ("service", "agent") for path in sorted((sources / part).rglob("*.py"))
              if decides.search(path.read_text())]  # fmt: skip
     assert found == []

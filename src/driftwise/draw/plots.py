@@ -186,11 +186,11 @@ class _Panel:
         lines, dpi = self.figure.drawn, self.picture.dpi
         ends = np.array([_end(self.figure, line) for line in lines])
         heights = self.axes.transData.transform([(self.axes.get_xlim()[1], end) for end in ends])[:, 1] / dpi
-        size = min(self.look.text, 72 * (high - low) / len(lines) / 1.25)
+        size = min(self.look.text, 72 * (high - low) / len(lines) / 1.3)
         order = np.argsort(heights, kind="stable")
         gap = 1.3 * size / 72
         places = np.empty(len(lines))
-        places[order] = draw_spread(heights[order], gap, low + 0.3 * gap, max(high, low + (len(lines) - 0.7) * gap))
+        places[order] = draw_spread(heights[order], gap, low + 0.3 * gap, high)
         scale: dict[str, Any] = {"transform": self.picture.dpi_scale_trans}
         for line, name, height, place in zip(lines, self.names, heights, places, strict=True):
             style = self.styles[line.label]

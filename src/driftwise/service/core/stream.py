@@ -231,7 +231,7 @@ class Stream:
             known = self.find(checked_id(asked.id), surely=True)
             if known is None or known.verdict is Verdict.OPEN or known.value != asked.value:
                 raise
-            return self._again(known, Verdict.LATE if known.verdict in (*NOT_SENT, Verdict.LATE) else Verdict.DUPLICATE)
+            return self._again(known)
         self.peers.lead()
         known = self.find(checked_id(asked.id))
         if known is None:
@@ -246,7 +246,7 @@ class Stream:
         if isinstance(verdict, Conflict):
             raise Refusal("other_reward", f"this decision has the reward {known.value!r}")
         if known.verdict is not Verdict.OPEN:
-            return self._again(known, verdict)
+            return self._again(known)
         if known.x is None:
             raise Refusal("forgotten_decision")
         if verdict is Verdict.LEARNED:
@@ -319,12 +319,13 @@ class Stream:
             if self.rewarded % SNAPSHOT_EVERY == 0:
                 self._snapshot = self.fold.snapshot_behind()
 
-    def _again(self, known: KnownDecision, verdict: Verdict) -> Rewarded:
+    def _again(self, known: KnownDecision) -> Rewarded:
         """Count a reward for a decision that already has one. The first reward, or the default, stays."""
         if known.verdict in NOT_SENT:
             self.overtime += 1
         else:
             self.duplicates += 1
+        verdict = settle(known.verdict, known.value, known.value)
         return Rewarded(verdict=verdict.value, seq=known.number)  # type: ignore[arg-type]
 
     # ---------------------------------------------------------------------------------------- the group
