@@ -32,7 +32,7 @@ guard: $(READY)  ## ratios of speeds beside those known; exit code 1 where one i
 	$(BIN)/python bench/guard.py
 
 bench: $(READY)  ## a compiled round against the same loop in C (needs gcc)
-	$(BIN)/python bench/linear.py
+	$(BIN)/python bench/rounds.py
 
 reliability: $(READY)  ## the service's load and fault tables, an hour; ROW=F1 runs one row
 	$(BIN)/python bench/reliability.py $(ROW)

@@ -1,8 +1,7 @@
 """Problems that the default policy is tuned on: the table below, the worlds of docs/unknown-drift.md, and clicks.
 
 `REGISTRY` has the form of default_unseen.REGISTRY: a name maps to (function of seed and T, "values" or "clicks",
-description). `HORIZONS` names the kinds whose horizon is not 6000. `TABLE` has the first numbers by kind: Auto,
-practical, hindsight and random play, None where it has none.
+description). `HORIZONS` names the kinds whose horizon is not 6000.
 """
 
 from __future__ import annotations
@@ -31,13 +30,11 @@ from default_unseen import (
     walk,
     wave,
 )
-from drifts import linear_worlds, logistic_worlds
+from drifts import click_world, hidden_rise, level_world, linear_worlds, logistic_worlds, sphere
 from driftwise.worlds import Jumps, Still, Turn, Walk, World
-from levels import click_world, hidden_rise, level_world, sphere
 
 REGISTRY: dict[str, tuple[Kind, str, str]] = {}
 HORIZONS: dict[str, int] = {}
-TABLE: dict[str, tuple[float, float | None, float | None, float | None]] = {}
 Draw = Callable[[Generator, int], Stream]
 
 
@@ -52,7 +49,7 @@ def add(name: str, rewards: str, text: str, draw: Draw) -> None:
 
 
 def kind(
-    rewards: str, *numbers: float | None, horizon: int = HORIZON, **variants: dict[str, object]
+    rewards: str, *, horizon: int = HORIZON, **variants: dict[str, object]
 ) -> Callable[[Callable[..., Stream]], Callable[..., Stream]]:
     """Register a function under its name, or under `name_variant` with the arguments of each variant."""
 
@@ -62,8 +59,6 @@ def kind(
             add(name, rewards, draw.__doc__ or "", lambda rng, T, fields=fields: draw(rng, T, **fields))
             if horizon != HORIZON:
                 HORIZONS[name] = horizon
-            if numbers:
-                TABLE[name] = (*numbers, *(None,) * (4 - len(numbers)))  # type: ignore[assignment]
         return draw
 
     return register
@@ -117,14 +112,14 @@ def rises(T: int, n: int, top: float, to: float, at: float = 0.5) -> Array:
 # The kinds of the table.
 
 
-@kind("values", 3712, 29, 30, 4988)
+@kind("values")
 def scale_relevant(rng: Generator, T: int) -> Stream:
     """One feature x 1000, relevant, still, d = 5."""
     arms, theta = scaled(sphere(rng, 50, 5), still(sphere(rng, 5), T), 0, 1000.0)
     return values(rng, arms, dot(arms, theta), 0.5)
 
 
-@kind("values", 3093, 38, 18, 4141)
+@kind("values")
 def scale_irrelevant(rng: Generator, T: int) -> Stream:
     """One feature x 1000, irrelevant, still, d = 5."""
     arms, theta = sphere(rng, 50, 5), sphere(rng, 5)
@@ -133,7 +128,7 @@ def scale_irrelevant(rng: Generator, T: int) -> Stream:
     return values(rng, arms, dot(arms, still(theta, T)), 0.5)
 
 
-@kind("values", 351, 30, 26)
+@kind("values")
 def scale_constant(rng: Generator, T: int) -> Stream:
     """A constant feature x 1000 that says nothing, still, d = 5."""
     arms = np.concatenate([sphere(rng, 50, 4), np.full((50, 1), 1000.0)], axis=1)
@@ -145,54 +140,54 @@ def loud(T: int) -> Array:
     return np.where((ages(T) * 12).astype(int) % 2 == 0, 0.1, 2.0)
 
 
-@kind("values", 919, 30, 81)
+@kind("values")
 def noise_changes_still(rng: Generator, T: int) -> Stream:
     """Noise that changes in time, still, d = 5."""
     arms = sphere(rng, 50, 5)
     return values(rng, arms, dot(arms, still(sphere(rng, 5), T)), loud(T))
 
 
-@kind("values", 851, 494, 375)
+@kind("values")
 def noise_changes_turn(rng: Generator, T: int) -> Stream:
     """Noise that changes in time, one turn, d = 2."""
     arms = sphere(rng, 50, 2)
     return values(rng, arms, dot(arms, circle(T, 1.0, start=rng.random())), loud(T))
 
 
-@kind("values", 684, 81, 76)
+@kind("values")
 def unseen_rise(rng: Generator, T: int) -> Stream:
     """The second-best arm rises unseen, basis of 6."""
     return values(rng, np.eye(6), rises(T, 6, 0.5, 0.8), 0.2)
 
 
-@kind("values", 1721, 406, 283)
+@kind("values")
 def one_hot_walk(rng: Generator, T: int) -> Stream:
     """One-hot user + item, d = 13, walk."""
     arms = users_and_items(rng, T, 5, 8)
     return values(rng, arms, dot(arms, 0.5 * rng.standard_normal(13) + walk(rng, T, 13, 1.0)), 1.0)
 
 
-@kind("values", 400, 259, 147)
+@kind("values")
 def two_arms_turn(rng: Generator, T: int) -> Stream:
     """Two arms, basis, turn."""
     return values(rng, np.eye(2), circle(T, 1.0, start=rng.random()), 1.0)
 
 
-@kind("values", 1879, 1473, None, 4462)
+@kind("values")
 def offset_five(rng: Generator, T: int) -> Stream:
     """Rewards with an offset of 5 and no constant feature, still, fixed arms."""
     arms = sphere(rng, 20, 5)
     return values(rng, arms, dot(arms, still(sphere(rng, 5), T)), 0.5, offset=5.0)
 
 
-@kind("values", 162, 39, 21)
+@kind("values")
 def still_d50(rng: Generator, T: int) -> Stream:
     """Still, d = 50, 10 fixed arms."""
     arms = sphere(rng, 10, 50)
     return values(rng, arms, dot(arms, still(sphere(rng, 50), T)), 0.3)
 
 
-@kind("values", 245, 99, 106)
+@kind("values")
 def t_noise(rng: Generator, T: int) -> Stream:
     """Student's noise of 3 degrees of freedom, still, d = 5."""
     arms = sphere(rng, 50, 5)
@@ -200,7 +195,7 @@ def t_noise(rng: Generator, T: int) -> Stream:
     return Stream(arms, means, means + rng.standard_t(3, T)[:, None] / 3**0.5)
 
 
-@kind("values", 2823, 1623, 1698)
+@kind("values")
 def rare_purchases(rng: Generator, T: int) -> Stream:
     """Rare purchases: rewards are heavy and mostly 0."""
     arms = sphere(rng, 50, 5)
@@ -209,14 +204,14 @@ def rare_purchases(rng: Generator, T: int) -> Stream:
     return Stream(arms, np.tile(rate * np.exp(3.0), (T, 1)), buys * rng.lognormal(2.5, 1.0, (T, 1)))
 
 
-@kind("values", 421, 159, 84, horizon=100_000)
+@kind("values", horizon=100_000)
 def long_still(rng: Generator, T: int) -> Stream:
     """Still, T = 100,000, d = 5."""
     arms = sphere(rng, 50, 5)
     return values(rng, arms, dot(arms, still(sphere(rng, 5), T)), 0.3)
 
 
-@kind("values", 301, 24, 136, horizon=100_000)
+@kind("values", horizon=100_000)
 def long_basis(rng: Generator, T: int) -> Stream:
     """Still, T = 100,000, basis of 10."""
     return values(rng, np.eye(10), np.tile(rng.standard_normal(10), (T, 1)), 1.0)
@@ -312,17 +307,16 @@ for _name, _world in {
     "still": Still, "one turn": Turn, "walk .005": lambda **f: Walk(step=0.005, **f),
     "3 jumps": lambda **f: Jumps(jumps=3, **{**f, "dim": 2}),
 }.items():  # fmt: skip
-    given("values", f"drift: {_name}, d=5, noise .1".replace("jumps, d=5", "jumps"), "bench/auto.py",
+    given("values", f"drift: {_name}, d=5, noise .1".replace("jumps, d=5", "jumps"), "bench/unknown_drift.py",
           lambda T, k, world=_world: world(horizon=T, dim=5, noise=0.1))  # fmt: skip
 for _name in ("seasons", "blocks", "walk"):
-    given("values", f"level: {_name}", "bench/levels.py", lambda T, k, name=_name: level_world(name, 0, k, 1.0))
-    given("values", f"level: {_name}, basis of 20, noise .3", "bench/levels.py",
+    given("values", f"level: {_name}", "bench/drifts.py", lambda T, k, name=_name: level_world(name, 0, k, 1.0))
+    given("values", f"level: {_name}, basis of 20, noise .3", "bench/drifts.py",
           lambda T, k, name=_name: level_world(name, 0, k, 0.3, basis=True))  # fmt: skip
 given("values", "hidden_rise_quiet", "A hidden rise, noise .1: of ten basis arms one far from the best rises at half.",
       lambda T, k: hidden_rise(np.random.default_rng([0, k]), 0.1, True))  # fmt: skip
-TABLE["hidden_rise_quiet"] = (1083, None, 66, None)
-given("values", "level: seasons, fresh", "bench/levels.py", lambda T, k: level_world("seasons", 0, k, 0.3, fresh=True))
-given("values", "level: walk, 1 turn", "bench/levels.py", lambda T, k: level_world("walk", 0, k, 0.3, turns=1.0))
+given("values", "level: seasons, fresh", "bench/drifts.py", lambda T, k: level_world("seasons", 0, k, 0.3, fresh=True))
+given("values", "level: walk, 1 turn", "bench/drifts.py", lambda T, k: level_world("walk", 0, k, 0.3, turns=1.0))
 for _name in logistic_worlds(radii=(1.0, 3.0, 5.0)):
     given("clicks", f"drift: {_name}", "bench/drifts.py",
           lambda T, k, name=_name: logistic_worlds(T, (1.0, 3.0, 5.0))[name])  # fmt: skip
@@ -330,7 +324,7 @@ for _name, _fields in {
     "seasons": {}, "blocks": {}, "walk": {}, "seasons, basis of 20": {"basis": True}, "walk, 3% clicks": {"rate": -3.9},
     "seasons, 0.25 turns": {"turns": 0.25}, "walk, basis of 2": {"basis": True, "arms": 2},
 }.items():  # fmt: skip
-    given("clicks", f"level of odds: {_name}", "bench/levels.py",
+    given("clicks", f"level of odds: {_name}", "bench/drifts.py",
           lambda T, k, name=_name, f=_fields: click_world(name.split(",")[0], 0, k, **f))  # fmt: skip
 
 

@@ -90,12 +90,6 @@ def play(world: Any, trials: int, tuning: Tuning, seed: int = 0) -> tuple[Floats
     return np.array(curve), outside / T
 
 
-def worlds(shared: int) -> dict[str, tuple[Any, Any]]:
-    """The worlds at S = 5 and S = 1 by the setting of their arms."""
-    new = tuple(built_in(f"scb_s{S}").contests[0][0].world for S in (5, 1))
-    return {f"one set ({shared})": tuple(replace(world, arms_of=shared) for world in new)}
-
-
 def tunings() -> list[Tuning]:
     """One by one, then together."""
     single = [Tuning(), *(Tuning(delta=one) for one in (0.1, 0.05, 0.01, 1.0 / (2.0 * 6000.0**2))),
@@ -116,22 +110,23 @@ def main() -> None:
     with asked.out.open("w", encoding="utf-8", newline="") as file:
         lines = csv.writer(file, lineterminator="\n")
         lines.writerow(("arms", "tuning", "S = 5: end", "distance", "S = 1: end", "distance", "outside the ball"))
-        for setting, pair in worlds(asked.set).items():
-            for tuning in ("the package", *tunings()):
-                row = []
-                for S, world in zip((5, 1), pair, strict=True):
-                    if isinstance(tuning, str):
-                        policy = dw.make("SCB-WeightUCB", **world.facts)
-                        found = dw.simulate(policy, world, trials=asked.trials, record=EVERY, jobs=1, progress=False)
-                        (regret,), outside = found.regret.values(), 0.0
-                        curve = regret.mean(axis=0)
-                    else:
-                        curve, outside = play(world, asked.trials, tuning)
-                    there = published_curves()[f"SCB_S{S}", "SCB-WeightUCB"]
-                    apart = float(np.sqrt(np.mean((curve - np.interp(at, there.at, there.mean)) ** 2))) / there.final
-                    row += [f"{curve[-1]:.0f}", f"{apart:.3f}"]
-                lines.writerow((setting, tuning, *row, "–" if isinstance(tuning, str) else f"{outside:.1%}"))
-                file.flush()
+        for tuning in ("the package", *tunings()):
+            row = []
+            for S in (5, 1):
+                world = replace(built_in(f"scb_s{S}").contests[0][0].world, arms_of=asked.set)
+                if isinstance(tuning, str):
+                    policy = dw.make("SCB-WeightUCB", **world.facts)
+                    found = dw.simulate(policy, world, trials=asked.trials, record=EVERY, jobs=1, progress=False)
+                    (regret,), outside = found.regret.values(), 0.0
+                    curve = regret.mean(axis=0)
+                else:
+                    curve, outside = play(world, asked.trials, tuning)
+                there = published_curves()[f"SCB_S{S}", "SCB-WeightUCB"]
+                apart = float(np.sqrt(np.mean((curve - np.interp(at, there.at, there.mean)) ** 2))) / there.final
+                row += [f"{curve[-1]:.0f}", f"{apart:.3f}"]
+            told = "–" if isinstance(tuning, str) else f"{outside:.1%}"
+            lines.writerow((f"one set ({asked.set})", tuning, *row, told))
+            file.flush()
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Which arms bring Zhao et al. 2020 and Abeille et al. 2021 near their published ends: the sweep of bench/arm_sets.py.
 
-    python bench/field_arms.py [--trials 8] [--out results/field_arms.csv]
+    python -m driftwise.lab.field.arms [--trials 8] [--out results/field-arms.csv]
 
 Numbers and scalings of arms, new in each trial and fixed over it, with the tunings that the sources leave open. A row
 has our mean ends over the published ones, and the root mean square of their logarithms, the best row first.
@@ -65,7 +65,7 @@ def ratios(pairs: list[tuple[str, Any, dict[str, Any]]], trials: int, slow: bool
 def main() -> None:
     words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     words.add_argument("--trials", type=int, default=8)
-    words.add_argument("--out", type=Path, default=Path("results/field_arms.csv"))
+    words.add_argument("--out", type=Path, default=Path("results/field-arms.csv"))
     asked = words.parse_args()
     asked.out.parent.mkdir(parents=True, exist_ok=True)
     rows = []

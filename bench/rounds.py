@@ -1,10 +1,11 @@
-"""Rounds by tiles and lazy rounds against the plain loops, and a choice among 100,000 arms against NumPy, in one run.
+"""Rounds of LB-WeightUCB: the plain loop beside the same in C, tiles and lazy rounds beside the plain loop, a choice
+among 100,000 arms beside NumPy, all in one run.
 
-    python bench/tiles.py [--repeats 9] [--quick]
+    python bench/rounds.py [--repeats 9] [--quick]
 
-The sides alternate; times are the processor's, and ratios those of medians. Targets are for 512-bit vectors: the first
-line says what is here. The last lines say what share of the arms lazy rounds score, and what it would be if widths were
-bounded by growth and the ridge alone (docs/lab/lazy.md).
+The sides alternate, and ratios are those of medians; of C, and of ours beside it, those of the best. Times are the
+processor's, and targets are for vectors of 512 bits. The last lines say what share of the arms lazy rounds score, and
+what it would be if widths were bounded by growth and the ridge alone (docs/lab/lazy.md).
 """
 
 # ruff: noqa: E402
@@ -17,33 +18,28 @@ for _name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"):
 
 import argparse
 import math
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 
+import llvmlite.binding as llvm
 import numpy as np
 
 import driftwise as dw
+from driftwise.lab.bench.rivals import c_compiler, c_round, compile_limit
 from driftwise.policies import engines
 from driftwise.policies.base import Compiled
-from driftwise.worlds import Tape
-from linear import tape_of
+from driftwise.worlds import Tape, World
 
 # Features, arms, rounds, and what tiles and lazy rounds may take of a plain one.
 SIZES = (
     (2, 50, 6000, 0.70, None), (10, 100, 4000, 0.72, None), (50, 200, 600, 0.56, 0.30), (32, 1000, 300, 0.50, 0.20),
     (32, 10_000, 60, None, 0.16), (32, 100_000, 16, 0.25, None),
 )  # fmt: skip
-HORIZON, PATH = 6000, 6.283
+IN_C = ((2, 50, 6000), (10, 100, 6000), (50, 200, 1000))
+HORIZON, PATH, LONG = 6000, 6.283, 200_000
 CHOICE = 0.3
-
-
-def vectors() -> str:
-    try:
-        flags = Path("/proc/cpuinfo").read_text().split("flags", 1)[1].split("\n", 1)[0].split()
-    except (OSError, IndexError):
-        return "vectors of unknown width"
-    return "512-bit vectors" if "avx512f" in flags else "256-bit vectors" if "avx2" in flags else "128-bit vectors"
 
 
 def medians(sides: dict[str, Callable[[], float]], repeats: int) -> dict[str, float]:
@@ -55,6 +51,13 @@ def medians(sides: dict[str, Callable[[], float]], repeats: int) -> dict[str, fl
         for name, side in sides.items():
             times[name].append(side())
     return {name: float(np.median(one)) for name, one in times.items()}
+
+
+def tape_of(world: World) -> Tape:
+    """All rounds of a world with fixed arms as one stretch."""
+    parts = list(world.tapes())
+    joined = (np.concatenate([getattr(part, name) for part in parts]) for name in ("theta", "draws", "best"))
+    return Tape(parts[0].arms, *joined)
 
 
 def made(d: int, n: int, T: int) -> tuple[Compiled, Tape]:
@@ -77,6 +80,28 @@ def played(policy: Compiled, tape: Tape, road: str, seen: dict[str, bytes]) -> C
         return spent
 
     return once
+
+
+def beside_c(repeats: int) -> None:
+    """A round of the plain engine beside one of the C loop, and rounds late in a long run beside early ones."""
+    with tempfile.TemporaryDirectory() as folder:
+        cc = c_compiler()
+        program = compile_limit(Path(folder), cc) if cc else None
+        for d, n, T in IN_C if program else ():
+            policy, tape = made(d, n, T)
+            side, runs = played(policy, tape, "tiled", {}), max(1, 20_000_000 // (T * n * d * d))
+            side()
+            pairs = [(min(side() for _ in range(runs)) / T, c_round(program, d, n, T, runs)) for _ in range(repeats)]
+            ours, theirs = (1e9 * min(one) for one in zip(*pairs, strict=True))
+            print(f"({d}, {n}): {ours:.1f} ns a round, C {theirs:.1f}, ratio {ours / theirs:.2f}", flush=True)
+    policy, tape = made(2, 50, LONG)
+    state, spent = policy.start(), []
+    for first in range(0, LONG, LONG // 10):
+        piece = Tape(tape.arms, *(field[first : first + LONG // 10] for field in tape[1:]))
+        begun = time.thread_time()
+        policy.play(state, *piece, 0, 0, 1.0, 0.0, np.empty(LONG // 10, dtype=np.int64), np.empty(LONG // 10))
+        spent.append(time.thread_time() - begun)
+    print(f"the last tenth of {LONG:,} rounds, of the second: {spent[-1] / spent[1]:.2f}")
 
 
 def rounds(repeats: int, quick: bool) -> None:
@@ -157,7 +182,8 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=9)
     parser.add_argument("--quick", action="store_true", help="leave out sets of more than 2000 arms")
     options = parser.parse_args()
-    print(vectors())
+    print(llvm.get_host_cpu_name())
+    beside_c(options.repeats)
     rounds(options.repeats, options.quick)
     if not options.quick:
         choice(options.repeats)
