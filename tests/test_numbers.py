@@ -83,7 +83,7 @@ def test_the_late_product_loses_what_the_page_of_measurements_says(bench, monkey
 
 @pytest.mark.slow
 def test_as_many_arms_are_scored_as_the_page_on_lazy_rounds_says(bench, capsys):
-    bench("tiles").shares(32, 1000, 800)
+    bench("rounds").shares(32, 1000, 800)
     ours, simple = re.findall(r"([\d.]+)%", capsys.readouterr().out)
     told = f"{ours}% of the arms are scored in a round; with 1. and the cap alone {simple}% would be"
     assert told in page("lab/lazy.md")
