@@ -28,7 +28,7 @@ SCALINGS: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
-def zhao() -> Iterator[tuple[str, list[tuple[str, Any, dict[str, Any]]]]]:
+def _zhao() -> Iterator[tuple[str, list[tuple[str, Any, dict[str, Any]]]]]:
     """Both panels with one setting: its name, and the spec, the world and the tuning of each."""
     for n, (scaling, fields), lam in itertools.product((3, 5, 10, 20), SCALINGS.items(), (1.0, 2.0)):
         pairs = []
@@ -38,7 +38,7 @@ def zhao() -> Iterator[tuple[str, list[tuple[str, Any, dict[str, Any]]]]]:
         yield f"{n} arms, {scaling}, λ = {lam:g}", pairs
 
 
-def abeille() -> Iterator[tuple[str, list[tuple[str, Any, dict[str, Any]]]]]:
+def _abeille() -> Iterator[tuple[str, list[tuple[str, Any, dict[str, Any]]]]]:
     plain = built_in("abeille2021").contests[0][0].world
     drawn = SCALINGS | {f"in the {one}": {"draw": one, "norm": "clip"} for one in ("disc", "cube")}
     for n, (scaling, fields), delta in itertools.product((5, 10, 20, 40), drawn.items(), (1e-4, 0.05)):
@@ -46,7 +46,7 @@ def abeille() -> Iterator[tuple[str, list[tuple[str, Any, dict[str, Any]]]]]:
         yield f"{n} arms, {scaling}, δ = {delta:g}", [("abeille2021", world, {"delta": delta})]
 
 
-def ratios(pairs: list[tuple[str, Any, dict[str, Any]]], trials: int, slow: bool) -> dict[str, float]:
+def _ratios(pairs: list[tuple[str, Any, dict[str, Any]]], trials: int, slow: bool) -> dict[str, float]:
     """Our mean ends over the published ones; OFULog, which is slow, only if asked."""
     found = {}
     for key, world, told in pairs:
@@ -62,23 +62,24 @@ def ratios(pairs: list[tuple[str, Any, dict[str, Any]]], trials: int, slow: bool
     return found
 
 
-def main() -> None:
+def sweep_arms() -> None:
+    """Play all settings, print a row of each and keep them in a file."""
     words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     words.add_argument("--trials", type=int, default=8)
     words.add_argument("--out", type=Path, default=Path("results/field-arms.csv"))
     asked = words.parse_args()
     asked.out.parent.mkdir(parents=True, exist_ok=True)
     rows = []
-    for paper, settings in (("Zhao et al. 2020", zhao()), ("Abeille et al. 2021", abeille())):
+    for paper, settings in (("Zhao et al. 2020", _zhao()), ("Abeille et al. 2021", _abeille())):
         found = {}
         for name, pairs in settings:
-            near = ratios(pairs, asked.trials, False)
+            near = _ratios(pairs, asked.trials, False)
             found[name] = (float(np.sqrt(np.mean(np.log(list(near.values())) ** 2))), near, pairs)
         best = sorted(found, key=lambda name: found[name][0])
         for place, name in enumerate(best):
             far, near, pairs = found[name]
             if paper.startswith("Abeille") and place < 3:
-                near = ratios(pairs, asked.trials, True)
+                near = _ratios(pairs, asked.trials, True)
             rows.append((paper, name, f"{far:.3f}", "; ".join(f"{one} {ratio:.2f}" for one, ratio in near.items())))
             print(*rows[-1], sep=" | ", flush=True)
     with asked.out.open("w", encoding="utf-8", newline="") as file:
@@ -87,4 +88,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sweep_arms()
