@@ -91,7 +91,7 @@ def explain(
 ) -> None:
     """Print what an agent has learned, its drift meter, and why it chooses an arm."""
     from driftwise._internal.validate import whole
-    from driftwise.agent.known import known
+    from driftwise.agent.explain import known
     from driftwise.agent.parts import parts_of
 
     whole("top", top, 0, "pass how many coefficients to show")

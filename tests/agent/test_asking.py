@@ -11,7 +11,7 @@ import driftwise as dw
 from agent.living import Hand, linear, tape_of, unit_arms
 from driftwise._internal import progress
 from driftwise.agent import record
-from driftwise.agent.known import known
+from driftwise.agent.explain import known
 from driftwise.agent.parts import parts_of
 from driftwise.agent.record import SHOWN
 from driftwise.agent.replay import replayed

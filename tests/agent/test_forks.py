@@ -12,7 +12,7 @@ import pytest
 
 import driftwise as dw
 from agent.living import linear, unit_arms
-from driftwise.agent import forking
+from driftwise.agent import parts as forking
 from driftwise.tables import read_log
 
 ARMS = unit_arms(8, 3, 0)

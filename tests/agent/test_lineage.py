@@ -5,7 +5,7 @@ import pytest
 
 import driftwise as dw
 from agent.living import linear, unit_arms
-from driftwise.agent import lineage
+from driftwise.agent import parts as lineage
 from driftwise.data.reduce import sums
 from driftwise.tables import read_log
 from refusing import refused

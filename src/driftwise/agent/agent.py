@@ -17,7 +17,8 @@ import numpy.typing as npt
 
 from driftwise._internal.rng import checked_seed
 from driftwise._internal.validate import real, whole
-from driftwise.agent.asked import (
+from driftwise.agent.choosing import (
+    Chooser,
     allowed_places,
     check_set,
     checked_price,
@@ -28,7 +29,6 @@ from driftwise.agent.asked import (
     same_arms,
     unknown,
 )
-from driftwise.agent.choosing import Chooser
 from driftwise.agent.clock import Kind, check_meaning, clock_for, in_ticks
 from driftwise.agent.drift import Drift, drift
 from driftwise.agent.encoding import encoded, encoder_for
@@ -44,12 +44,12 @@ from driftwise.agent.record import (
     check_not_automatic,
     checked_id,
 )
-from driftwise.agent.states import turn
+from driftwise.agent.states import start_clock
 from driftwise.errors import BadInput
 from driftwise.kernels.point import Floats, Ints
 from driftwise.ledger import Conflict, Verdict, settle, terms_of
 from driftwise.policies.arms import ActionSet, Arms, action_set
-from driftwise.policies.own import asked, vector_of
+from driftwise.policies.own import asked
 from driftwise.policies.questions import Policy
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class Agent:
             played, ticks, terms, book, encoder, now, epsilon=epsilon, seed=seed, max_open=max_open
         )
         self._chooser = Chooser(played, epsilon, seed)
-        self._weighs, self._half_life = played.weighs, played.half_life
+        self._weighs, self._lent = played.weighs, played.taught_with_arms
         self._taught: Entry | None = None  # the decision whose reward is being learned
         self._unheard: set[str] = set()  # of rewards whose calls have not returned: a retry is no duplicate
 
@@ -148,7 +148,7 @@ class Agent:
     def state(self) -> Any:
         """A copy of the policy's state."""
         parts = self._parts
-        with turn(parts, parts.choosing):
+        with parts.turn(parts.choosing):
             return parts.policy.seen(parts.states.front.copy())
 
     def __repr__(self) -> str:
@@ -177,7 +177,7 @@ class Agent:
         and more than 1,000 times the longest silence after the last time is refused unless jump=True.
         """
         parts = self._parts
-        turn(parts, parts.choosing)
+        parts.turn(parts.choosing)
         told = None
         if arms is None or context is not None:
             arms, items, told = encoded(parts, arms, items, context)
@@ -190,22 +190,24 @@ class Agent:
         if id is not None:
             id = checked_id(id)
             prepared.crc  # noqa: B018 - taken before others have to wait
-        at = self._heard(now, jump)
+        at = parts.at(now, jump)
         learning: Any = parts.learning
         if parts.terms.expire_after is not None and not learning._is_owned() and not parts.busy.locked():
             with learning, parts.busy:
                 parts.book.told_at = at
-                self._expire(self._read(at))
+                with parts.choosing:
+                    tick = parts.clock.read(at, parts.states.tick)
+                self._expire(tick)
         if parts.alone:
-            with turn(parts, learning), parts.busy:
+            with parts.turn(learning), parts.busy:
                 self._let_rounds_pass()
                 with parts.choosing:
                     made = self._decide(prepared, name, id, places, price, at, told)
         else:
             with parts.choosing:
                 made = self._decide(prepared, name, id, places, price, at, told)
-        if now is not None:
-            self._drive(at)
+        if now is not None and (parts.driven is None or at > parts.driven):
+            parts.driven = at
         return made
 
     def decide_many(
@@ -302,18 +304,6 @@ class Agent:
             newest, policy = parts.clock.newest, parts.policy
             parts.lesson(lambda state: policy.advance(state, float(missed)), newest, lambda: None, lambda: False)
 
-    def _heard(self, now: object, jump: bool) -> float:
-        """The time of a call that moves the clock."""
-        at = self._parts.at(now)
-        self._parts.clock.hear(at, now is not None, jump, self._half_life)
-        return at
-
-    def _drive(self, at: float) -> None:
-        """Keep the newest time that a caller gave in an accepted call."""
-        parts = self._parts
-        if parts.driven is None or at > parts.driven:
-            parts.driven = at
-
     # ---------------------------------------------------------------------------------------- reward
 
     def reward(self, id: str, value: float, now: float | None = None, *, jump: bool = False) -> Verdict:
@@ -331,16 +321,17 @@ class Agent:
         except BadInput:
             parts.count("out_of_range")
             raise
-        at = self._heard(now, jump)
+        at = parts.at(now, jump)
         try:
-            with turn(parts, parts.learning), parts.busy:
+            with parts.turn(parts.learning), parts.busy:
                 parts.book.told_at = at
-                tick = self._read(at)
+                with parts.choosing:
+                    tick = parts.clock.read(at, parts.states.tick)
                 if parts.terms.expire_after is not None:
                     self._expire(tick)
                 verdict = self._settled(id, value, tick)
-            if now is not None:
-                self._drive(at)
+            if now is not None and (parts.driven is None or at > parts.driven):
+                parts.driven = at
         except Exception:
             if isinstance(id, str):
                 self._unheard.discard(id)
@@ -371,7 +362,7 @@ class Agent:
     def cancel(self, id: str) -> Verdict:
         """Close a decision that was never carried out. Nothing is learned for it, and no default."""
         parts = self._parts
-        with turn(parts, parts.learning):
+        with parts.turn(parts.learning):
             entry = parts.book.find(id) if isinstance(id, str) else None
             if entry is None:
                 parts.count("unknown")
@@ -405,11 +396,6 @@ class Agent:
             raise BadInput("value", value, wanted, "the first reward stands")
         return found
 
-    def _read(self, at: float) -> int:
-        parts = self._parts
-        with parts.choosing:
-            return parts.clock.read(at, parts.states.tick)
-
     def _expire(self, tick: int) -> None:
         """Close overdue decisions, the oldest first."""
         entry, terms = self._oldest(), self._parts.terms
@@ -434,14 +420,20 @@ class Agent:
     def _learn(self, entry: Entry, value: float, tick: int, verdict: Verdict) -> bool:
         """Learn a reward: advance the state to this tick, then learn the reward of an earlier decision. False if the
         decision was evicted a moment ago."""
-        parts = self._parts
+        parts, states, policy, meter = self._parts, self._parts.states, self._parts.policy, self._parts.meter
         if parts.clock.kind == "rewards":
-            tick = parts.states.tick + 1
-        decision, x, meter = entry.decision, entry.x, parts.meter
+            tick = states.tick + 1
+        x, born, first = entry.x, entry.decision.born, states.zero is None
+        ticks, age = float(tick - (born if first else states.tick)), float(tick - born)
+
+        def lesson(state: Any) -> None:
+            if first:
+                start_clock(policy, state, born)
+            policy.take(state, x, value, ticks, age)
 
         def learned() -> None:
-            weights = parts.policy.weights(parts.states.front) if self._weighs else None
-            taught = Taught(meter, ((tick, decision.born, vector_of(x), value),), meter.weighed(tick, weights))
+            weighed = meter.weighed(tick, policy.weights(states.front)) if self._weighs else None
+            taught = Taught(meter, ((tick, born, x.column if self._lent else x, value),), weighed)
             parts.book.close(entry, verdict, value, taught)
 
         try:
@@ -449,7 +441,7 @@ class Agent:
                 if entry.verdict is not Verdict.OPEN:
                     return False
                 self._taught = entry  # it must not be evicted now: book and state must agree
-            parts.states.take(x, value, tick, decision.born, learned, lambda: entry.verdict is not Verdict.OPEN)
+            states.learn(lesson, tick, learned, lambda: entry.verdict is not Verdict.OPEN, born)
         except BaseException as error:
             with parts.choosing:
                 self._taught = None
@@ -518,7 +510,7 @@ class Agent:
         parts = self._parts
         from driftwise.agent.snapshot import write_snapshot
 
-        with turn(parts, parts.learning), parts.busy, parts.choosing:
+        with parts.turn(parts.learning), parts.busy, parts.choosing:
             return write_snapshot(parts)
 
     @classmethod
@@ -549,7 +541,7 @@ class Agent:
 
     def merge(self, other: Agent) -> None:
         """Add everything that another agent with the same policy has learned from its own rewards."""
-        from driftwise.agent.merge import merge
+        from driftwise.agent.folding import merge
 
         if type(other) is not type(self) or other is self:
             raise BadInput("other", other, "another agent", "pass the result of Agent.load")

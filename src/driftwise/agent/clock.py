@@ -6,7 +6,6 @@ import math
 from typing import Any, Literal
 
 from driftwise._internal.validate import one_of, real
-from driftwise.agent.sections import ANEW, no, section_count
 from driftwise.errors import BadInput
 from driftwise.policies.half_life import convert_memory, seconds, ticks
 from driftwise.policies.memory import Fade, Keep
@@ -35,16 +34,15 @@ class Clock:
         self.newest = 0  # the largest tick seen; on the round clock the decisions so far
         self.silence = 0.0
 
-    def hear(self, at: float, told: bool, jump: bool, half_life: float) -> None:
-        """Move the clock to the time of a call. A time that the caller gave (`told`) and that is far ahead is refused
-        without `jump`: it would make everything that was learned old, and the clock would not advance until that time.
+    def hear(self, at: float, told: bool, half_life: float) -> None:
+        """Hear the time of a call on the wall clock. A time far ahead that the caller gave (`told`) is refused: it
+        would make everything that was learned old, and the clock would not advance until that time.
 
         half_life is the policy's, in ticks; infinite if it has none.
         """
-        if self.tick is None or jump or not self.newest:
-            return
+        assert self.tick is not None
         ahead = at / self.tick - self.newest
-        if ahead <= self.silence:
+        if not self.newest or ahead <= self.silence:
             return
         if math.isinf(half_life):
             most = SILENCES * max(self.silence, HOUR / self.tick)
@@ -74,20 +72,6 @@ class Clock:
         if self.kind == "rewards":
             return learned + 1, learned
         return self.newest + 1, self.newest
-
-    def facts(self) -> dict[str, Any]:
-        """Its section of a snapshot's header, beside the settings."""
-        return {"newest": self.newest, "silence": float(self.silence)}
-
-    def fill(self, facts: dict[str, Any], seq: int, tick: int) -> None:
-        """Read the section of an agent at decision `seq` whose state is at a tick."""
-        self.newest = section_count(facts, "newest")
-        if facts["agent"] > 1:
-            self.silence = real("silence", facts["silence"], 0.0, way_out=ANEW)
-        if self.kind == "rounds" and self.newest != seq:
-            raise no("a clock that is not at the last decision")
-        if self.kind != "rewards" and tick > self.newest:
-            raise no("a state that is ahead of its clock")
 
     def upon(self, born: int) -> int:
         """The tick of the state on which a decision of this tick was made."""

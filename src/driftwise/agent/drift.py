@@ -19,10 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from driftwise.agent.replay import Lesson, lacks_level, level_moves, replayed
-from driftwise.agent.sections import check_vectors, no, section_count, section_table, shaped
-from driftwise.agent.states import States, turn
 from driftwise.kernels.point import Floats, Ints
-from driftwise.ledger import Terms
 from driftwise.policies.questions import Asked
 
 if TYPE_CHECKING:
@@ -45,43 +42,6 @@ class Meter:
         self.recent: deque[Lesson] = deque(recent, maxlen=RECENT)
         self.history = list(history)
         self.stride, self.waited = 1, 0
-
-    def facts(self) -> dict[str, Any]:
-        """Its section of a snapshot's header."""
-        return {"stride": self.stride, "waited": self.waited}
-
-    def arrays(self, dim: int) -> dict[str, Any]:
-        """Its arrays in a snapshot."""
-        lanes = len(self.history[0][1]) if self.history else 0
-        return {
-            "recent_ticks": section_table([one[:2] for one in self.recent], 2, np.int64),
-            "recent": section_table([[*one[2].ravel(), one[3]] for one in self.recent], dim + 1, np.float64),
-            "history_ticks": np.array([tick for tick, _ in self.history], dtype=np.int64),
-            "history": section_table([weights for _, weights in self.history], lanes, np.float64),
-        }
-
-    def fill(self, facts: dict[str, Any], arrays: dict[str, Any], policy: Asked, terms: Terms, states: States) -> None:
-        """Read the section of a snapshot, for an agent with this policy, terms and states."""
-        self.stride, self.waited = max(1, section_count(facts, "stride")), section_count(facts, "waited")
-        dim, many = policy.dim or 1, arrays["recent"].shape[0]
-        ticks = shaped(arrays, "recent_ticks", (many, 2), "i8").tolist()
-        rows = shaped(arrays, "recent", (many, dim + 1), "f8")
-        check_vectors(policy, rows[:, :dim])
-        if not ((rows[:, dim] >= terms.low) & (rows[:, dim] <= terms.high)).all():
-            raise no("rewards out of range", f"rewards from {terms.low:g} to {terms.high:g}")
-        last = 0
-        for (tick, born), row in zip(ticks, rows, strict=True):
-            if not max(last, born) <= tick <= states.tick:
-                raise no("rewards out of order", "rewards in the order of their ticks")
-            last = tick
-            self.recent.append((tick, born, row[:dim].reshape(1, dim, 1).copy(), float(row[dim])))
-        points = arrays["history"].shape[0]
-        now = policy.weights(states.front) if points else None
-        weights = shaped(arrays, "history", (points, 0 if now is None else len(now)), "f8")
-        if weights.size and not (weights.min() >= 0.0 and weights.max() <= 1.0 + 1e-9):
-            raise no("weights of memories out of range", "shares from 0 to 1")
-        at = shaped(arrays, "history_ticks", (points,), "i8").tolist()
-        self.history = [(tick, row.copy()) for tick, row in zip(at, weights, strict=True)]
 
     def weigh(self, tick: int, weights: Floats | None) -> None:
         """Record the weights of memories every k rewards; k doubles whenever the history is full."""
@@ -211,7 +171,7 @@ class Drift:
 
 def drift(parts: AgentParts) -> Drift:
     """See `Agent.drift`."""
-    with turn(parts, parts.learning):
+    with parts.turn(parts.learning):
         meter, front = copy.copy(parts.meter), parts.states.front.copy()
         meter.history, meter.recent = list(meter.history), meter.recent.copy()
     return reading(parts.policy, front, meter, parts.terms[:2], parts.clock.days, progress=None)

@@ -6,7 +6,6 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from driftwise.agent.states import turn
 from driftwise.errors import BadInput
 from driftwise.policies.questions import Asked
 from driftwise.tables.encoder import Encoder
@@ -50,7 +49,7 @@ def encoded(
         raise BadInput("arms", "arms and a context", "one of the two", "leave out the arms: features make them")
     if items is None or isinstance(items, str):
         raise BadInput("items", items, "the items to choose from", "pass their names, or {name: row}")
-    with turn(parts, encoder.lock):
+    with parts.turn(encoder.lock):
         told = encoder.context({} if context is None else context)
         arms = encoder.arms(told, items)
     return arms, list(items), told

@@ -1,4 +1,5 @@
-"""Why an arm is chosen: estimates, bonuses, scores, and the features that moved the choice against the runner-up."""
+"""Why an arm is chosen: estimates, bonuses, scores, and the features that moved the choice against the runner-up; and
+the facts about an agent."""
 
 from __future__ import annotations
 
@@ -11,17 +12,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from driftwise.agent.asked import checked_price
+from driftwise.agent.choosing import checked_price
 from driftwise.agent.record import SHOWN, SHOWN_NUMBERS, Decision, Entry, Item
-from driftwise.agent.states import turn
 from driftwise.errors import BadInput
 from driftwise.kernels.point import Floats
 from driftwise.policies.arms import Arms, ArmSet, Scores, action_set
-from driftwise.policies.own import vector_of
+from driftwise.policies.names import called
 
 if TYPE_CHECKING:
     from driftwise.agent.parts import AgentParts
-
 
 @dataclass(frozen=True)
 class Explanation:
@@ -160,7 +159,7 @@ def explain(
         raise BadInput("features", f"{len(labels)} names", f"one for each of {dim} features", "leave them out")
     if cost is not None:
         costs = checked_price(policy, cost, prepared.count)
-    with turn(parts, parts.choosing):
+    with parts.turn(parts.choosing):
         try:
             state = parts.states.at(parts.clock.born(at, parts.states.tick)[1])
             draw = None if policy.deterministic else decision.seq if decision is not None else parts.seq + 1
@@ -232,7 +231,7 @@ def _arms_of(parts: AgentParts, entry: Entry) -> tuple[Arms, Sequence[Item], int
     """What is available of a decision: the arms it was made among (of an open one also those it will be logged with),
     or while it is open its own vector; their names, the index of the chosen arm, and what arms cost."""
     decision = entry.decision
-    with turn(parts, parts.choosing):
+    with parts.turn(parts.choosing):
         kept, x = parts.shown.find(decision.id), entry.x
     if kept is not None:
         _, arms, items, places, place, costs = kept
@@ -245,4 +244,41 @@ def _arms_of(parts: AgentParts, entry: Entry) -> tuple[Arms, Sequence[Item], int
     if x is None:
         wanted = "one of the last decisions, an open one, or its arms: those of older ones are not kept"
         raise BadInput("decision", f"{decision.id!r}, which is {entry.verdict.value}", wanted, "pass arms= too")
-    return vector_of(x)[0].T, [decision.arm if decision.item is None else decision.item], 0, None
+    column = x.column if parts.policy.taught_with_arms else x
+    return column[0].T, [decision.arm if decision.item is None else decision.item], 0, None
+
+
+@dataclass(frozen=True)
+class AgentFacts:
+    """`facts` are names and values. `coefficients` are all of θ, the largest first, by the names of the agent's
+    features or x0, x1, …. A policy of the user's own has none."""
+
+    facts: tuple[tuple[str, str], ...]
+    coefficients: tuple[tuple[str, float], ...]
+
+
+def known(parts: AgentParts) -> AgentFacts:
+    """The facts about the state on which the next decision would be made."""
+    policy, clock = parts.policy, parts.clock
+    with parts.turn(parts.learning), parts.choosing:
+        lessons = parts.states.tick
+        state = parts.states.at(clock.born(parts.asked_at(), lessons)[1]).copy()
+        counts = {name: count for name, count in parts.counts.items() if count}
+    theta, memory = policy.theta(state), policy.remembered(state)
+    days = clock.days(memory)
+    tick = "" if clock.tick is None else f" of {clock.tick:g} s"
+    facts = [
+        ("policy", f"{called(policy.given)}, digest {parts.digest}"),
+        ("dimension", str(policy.dim)),
+        ("features", "declared" if parts.features is not None else "none: arms are given as vectors"),
+        ("rewards", f"{parts.terms.low:g} to {parts.terms.high:g}"),
+        ("clock", f"{clock.kind}: {clock.newest} ticks{tick}, the last reward at {lessons}"),
+        ("epsilon", f"{parts.epsilon:g}"),
+        *((name.replace("_", " "), str(count)) for name, count in counts.items()),
+    ]
+    if not math.isnan(memory):
+        facts.append(("memory played", f"{memory:g} ticks" + ("" if days is None else f" ({days:.3g} days)")))
+        facts.append(("effective observations", f"{policy.worth(state):.1f}"))
+    names = [f"x{i}" for i in range(theta.size)] if parts.features is None else parts.features.names
+    order = np.argsort(-np.abs(theta), kind="stable")
+    return AgentFacts(tuple(facts), tuple((names[i], float(theta[i])) for i in order))

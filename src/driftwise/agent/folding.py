@@ -2,7 +2,7 @@
 
 Rewards are learned on a copy of the state, which is published after the last one, so a log with a bad row changes
 nothing. Rewards that were already learned are skipped. A snapshot and the log since therefore give the agent that wrote
-both.
+both. Two agents are merged here too: their weighted sums and atoms, brought to one tick, are added.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from driftwise._internal.progress import bar
 from driftwise.agent.drift import RECENT
 from driftwise.agent.record import Entry
-from driftwise.agent.states import start_clock, turn
+from driftwise.agent.states import start_clock
 from driftwise.errors import BadInput
 from driftwise.ledger import LESSONS, Verdict
 from driftwise.policies.arms import NORM_SLACK, ArmSet
@@ -27,8 +27,7 @@ from driftwise.tables.logs import Log, read_log
 from driftwise.tables.schema import UNLEARNED, Batch, Ints
 
 if TYPE_CHECKING:
-    from driftwise.agent.lineage import Lineage
-    from driftwise.agent.parts import AgentParts
+    from driftwise.agent.parts import AgentParts, Lineage
 
 # Rounds in a row that may be missing from the log of a policy that counts them, if gaps are allowed.
 _MOST_MISSED = 10_000
@@ -64,7 +63,7 @@ def learn_log(parts: AgentParts, source: Any, gaps: bool, progress: bool | None)
         log.require(["arms", "arm"], "because a policy of your own is taught with all arms")
     elif log.dim not in (None, policy.dim):
         raise BadInput("log", f"vectors of {log.dim} numbers", f"{policy.dim} numbers, as the policy has", "match them")
-    with turn(parts, parts.learning), parts.busy:
+    with parts.turn(parts.learning), parts.busy:
         counts = parts.book.counts
         done = counts["learned"] + counts["defaulted"]
         states = parts.states
@@ -284,3 +283,49 @@ def _publish(parts: AgentParts, at: _Progress, lineage: Lineage) -> None:
         states.front, states.back, states.tick, states.zero, states.viewed = at.state, behind, at.tick, at.zero, -1
         book.open, book.closed, book.counts = opened, closed, counts
         parts.meter, parts.seq, clock.newest, parts.lineage = at.meter, seq, newest, lineage
+
+
+def merge(mine: AgentParts, other: AgentParts) -> None:
+    """See `Agent.merge`. Open decisions stay where they were made."""
+    _check_alike(mine, other)
+    with other.turn(other.learning):
+        theirs, their_tick, their_zero = other.states.front.copy(), other.states.tick, other.states.zero
+        lineage, lessons = other.lineage.copy(), other.book.lessons
+    with mine.turn(mine.learning), mine.busy:
+        mine.lineage.check_apart(lineage)
+        tick = max(mine.states.tick, their_tick) if mine.clock.kind == "wall" else mine.states.tick
+        policy, behind, my_zero = mine.policy, mine.states.tick, mine.states.zero
+        # An agent that has learned nothing has no time yet, and nothing to fade.
+        zeros = [zero for zero in (my_zero, their_zero) if zero is not None]
+        if tick > their_tick and policy.single_memory.forget and their_zero is not None:
+            policy.advance(theirs, float(tick - their_tick))
+
+        def add(state: Any) -> None:
+            if tick > behind and my_zero is not None:
+                policy.advance(state, float(tick - behind))
+            policy.add(state, theirs)
+            if mine.clock.kind == "wall" and zeros:  # the merged state counts from the earlier start
+                state.set_clock(tick - min(zeros))
+
+        both = mine.lineage.copy()
+        both.merged(lineage)
+
+        def then() -> None:
+            zero, newest = min(zeros, default=None), max(mine.clock.newest, tick)
+            # No function is called from here on, so that Ctrl-C cannot interrupt in between.
+            mine.states.zero, mine.lineage, mine.clock.newest = zero, both, newest
+            mine.book.counts["merged"] += lessons
+
+        mine.lesson(add, tick, then, lambda: mine.lineage is both)
+
+
+def _check_alike(mine: AgentParts, other: AgentParts) -> None:
+    policy = mine.policy
+    policy.check_adds()
+    if other.digest != mine.digest:
+        raise BadInput("other", f"policy {other.digest}", f"the same policy, {mine.digest}", "merge equal agents")
+    if (other.clock.kind, other.clock.tick) != (mine.clock.kind, mine.clock.tick):
+        raise BadInput("other", f"clock {other.clock.kind!r}", "the same clock and tick", "merge equal agents")
+    if policy.single_memory.forget and mine.clock.kind != "wall":
+        wanted = 'clock="wall" for a memory that fades: rounds of two agents are not on one clock'
+        raise BadInput("clock", mine.clock.kind, wanted, "or use memory=Keep()")

@@ -88,7 +88,7 @@ class Taught(NamedTuple):
 
     meter: Meter
     lessons: tuple[Lesson, ...]
-    weighed: tuple[list[tuple[int, Floats]], int, int]
+    weighed: tuple[list[tuple[int, Floats]], int, int] | None
 
 
 class Book:
@@ -125,7 +125,8 @@ class Book:
         if taught is not None:
             meter = taught.meter
             meter.recent += taught.lessons
-            meter.history, meter.stride, meter.waited = taught.weighed
+            if taught.weighed is not None:
+                meter.history, meter.stride, meter.waited = taught.weighed
         waiting += rows
         del self.open[id]
         entry.verdict, entry.value, entry.x, entry.shown = verdict, value, None, None

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from threading import RLock
 from typing import Any
 
-from driftwise.errors import BadInput
 from driftwise.policies.questions import Asked
 
 
@@ -34,18 +33,14 @@ class States:
     of the decision that was learned from, which every log of the rewards has. Until then no time passes for the state.
     """
 
-    __slots__ = ("back", "choosing", "front", "policy", "tick", "view", "viewed", "zero")
+    __slots__ = ("back", "choosing", "copies", "front", "policy", "tick", "view", "viewed", "zero")
 
     def __init__(self, policy: Asked, state: Any, zero: int | None = 0) -> None:
-        self.policy, self.front, self.back = policy, state, state.copy()
+        self.policy, self.front, self.back, self.copies = policy, state, state.copy(), policy.can_fail
         self.view = state.copy() if policy.ages else None
         self.zero = zero
         self.tick, self.viewed = zero or 0, -1
         self.choosing: Any = RLock()
-
-    def facts(self) -> dict[str, Any]:
-        """Its section of a snapshot's header; the policy writes the numbers of the state."""
-        return {"learned": self.tick, "zero": self.zero, "outside": self.front.outside, "told": self.front.warned}
 
     def at(self, tick: int) -> Any:
         """The published state, or, if time has passed since its last update, a copy that is advanced to this tick.
@@ -74,41 +69,25 @@ class States:
             self.front, self.back, self.tick, self.zero, self.viewed = state, behind, tick, zero, -1
             then()
 
-    def take(
-        self, x: Any, value: float, tick: int, born: int, then: Callable[[], None], done: Callable[[], bool]
-    ) -> None:
-        """The update of a reward at a tick, of a decision at an earlier tick; see `learn`."""
-        first, policy = self.zero is None, self.policy
-        ticks, age = float(tick - (born if first else self.tick)), float(tick - born)
-
-        def lesson(state: Any) -> None:
-            if first:
-                start_clock(policy, state, born)
-            policy.take(state, x, value, ticks, age)
-
-        def published() -> None:
-            if first:
-                self.zero = born
-            then()
-
-        self.learn(lesson, tick, published, done)
-
     def learn(
-        self, lesson: Callable[[Any], None], tick: int, then: Callable[[], None], done: Callable[[], bool]
-    ) -> None:
+        self, lesson: Callable[[Any], None], tick: int, then: Callable[[], None], done: Callable[[], bool],
+        zero: int | None = None,
+    ) -> None:  # fmt: skip
         """Take an update into the state behind, and publish it, together with `then`, when it has succeeded.
 
         The other state is then brought up to date by the same update, which is cheaper than copying a long window, or
         by a copy where a solver makes the update expensive. Ctrl-C may interrupt at any point. `done` says whether
-        `then` has happened. If it has, the update stays; otherwise it is rolled back.
+        `then` has happened. If it has, the update stays; otherwise it is rolled back. `zero` is the tick from which
+        time is counted if this is the first update.
         """
         before = self.front, self.back, self.tick, self.zero
         try:
             lesson(self.back)
             with self.choosing:
                 self.swap(tick)
+                self.zero = zero if self.zero is None else self.zero
                 then()
-            if self.policy.can_fail:
+            if self.copies:
                 self.policy.renew(self.back, self.front)
             else:
                 lesson(self.back)
@@ -140,15 +119,3 @@ class States:
         for state in (self.front, self.view):
             if state is not None:
                 state.release()
-
-
-def turn(parts: Any, lock: Any) -> Any:
-    """A lock of an agent, for a thread that may take it now.
-
-    A policy, a signal handler or a finalizer can call the agent inside a call of the same thread. Such a call would
-    wait for itself, or see half of a change.
-    """
-    if parts.choosing._is_owned() or lock._is_owned():
-        wanted, way_out = "no call of this agent inside another call of it", "call it when the first has returned"
-        raise BadInput("agent", "a call by its policy, a signal handler or a finalizer", wanted, way_out)
-    return lock

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from driftwise.agent.encoding import candidates
 from driftwise.agent.record import Entry, Item, Logged
-from driftwise.agent.states import turn
 from driftwise.errors import BadInput
 from driftwise.kernels.point import Ints
 from driftwise.ledger import LESSONS, Verdict
 from driftwise.policies.arms import ActionSet
-from driftwise.policies.own import vector_of
+from driftwise.policies.own import Lent
 from driftwise.tables.write import LogRow, Status, Writer, last_lesson
 
 if TYPE_CHECKING:
@@ -59,7 +58,7 @@ class AgentLog:
         x = entry.x
         return LogRow(
             one.seq, one.id, None, one.at, one.born, place, None if one.item is None else str(one.item), one.n,
-            None if x is None else vector_of(x), one.propensity, one.explored, one.score, one.mean, one.bonus,
+            x.column if type(x) is Lent else x, one.propensity, one.explored, one.score, one.mean, one.bonus,
             one.policy, None if shown is None else shown.state_seq,
             value if lesson else None, parts.book.told_at if lesson else None,
             parts.states.tick if lesson else None,
@@ -85,7 +84,7 @@ class AgentLog:
     def close(self) -> None:
         """Flush, and stop writing."""
         book = self._parts.book
-        with turn(self._parts, self._parts.choosing):
+        with self._parts.turn(self._parts.choosing):
             mine = book.log is self
             if mine:
                 book.log = None
@@ -109,7 +108,7 @@ def log_to(parts: AgentParts, path: str | Path, arms: bool, **options: Any) -> A
     """See `Agent.log_to`."""
     if not isinstance(path, (str, Path)):
         raise BadInput("path", path, "the path of a folder", 'pass "log", say')
-    with turn(parts, parts.learning):
+    with parts.turn(parts.learning):
         if parts.book.log is not None:
             raise BadInput("path", str(path), "one log at a time", f"close the one in {parts.book.log.path} first")
         fields = None if parts.features is None else parts.features.fields

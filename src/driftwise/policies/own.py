@@ -49,12 +49,6 @@ class Lent(NamedTuple):
         return self.arms.columns[:, :, self.arm : self.arm + 1].copy()
 
 
-def vector_of(x: Any) -> Floats:
-    """The vector (1, d, 1) of an update's argument."""
-    found: Floats = x.column if type(x) is Lent else x
-    return found
-
-
 class OwnState:
     """The state of a policy of the user's own, which no other code reads."""
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from driftwise._internal.container import canonical
-from driftwise.agent.asked import allowed_places, checked_price
+from driftwise.agent.choosing import allowed_places, checked_price
 from driftwise.errors import BadInput
 from driftwise.kernels.point import Floats, Ints
 from driftwise.policies.arms import ArmSet

@@ -9,7 +9,7 @@ import msgspec
 
 from driftwise._internal.container import canonical
 from driftwise._internal.validate import real
-from driftwise.agent.asked import checked_range
+from driftwise.agent.choosing import checked_range
 from driftwise.agent.clock import Clock, check_meaning, clock_for, in_ticks
 from driftwise.agent.encoding import encoder_for
 from driftwise.errors import BadInput

@@ -19,7 +19,7 @@ import numpy as np
 from driftwise._internal.container import canonical
 from driftwise._internal.progress import bar
 from driftwise._internal.validate import one_of
-from driftwise.agent.asked import checked_price
+from driftwise.agent.choosing import checked_price
 from driftwise.errors import BadInput
 from driftwise.policies.plain import revision_in
 from driftwise.service.core.fold import EVERY, Fold
