@@ -85,7 +85,8 @@ class Machine(BuildHookInterface[Any]):
     def _store(self) -> Path:
         """Where the module for this processor is kept, by the hash of what it is made of."""
         sources = self._module("src/driftwise/_internal/sources.py")
-        recipe = hashlib.sha256(Path(self.root, "release", "machine.py").read_bytes()).hexdigest()[:16]
+        made_by = [Path(self.root, "release", name).read_bytes() for name in ("machine.py", "module.c")]
+        recipe = hashlib.sha256(b"".join(made_by)).hexdigest()[:16]
         kept = f"{sources.source_hash(*sources.COMPILED)}-{recipe}"
         return Path(self.root, "build", "machine", kept, f"{self._level}.abi3.so")
 

@@ -1,4 +1,4 @@
-"""Machine code of the live entries: object code for each level of a processor and a C file, as extension modules.
+"""Machine code of the live entries: object code for each level of a processor and C, as extension modules.
 
     python release/machine.py OUT                          # all entries, the levels of x86-64
     python release/machine.py OUT --levels here            # the highest level that this processor runs
@@ -7,9 +7,9 @@
     python release/machine.py OUT --levels v2 --sanitize   # then LD_PRELOAD="$(gcc -print-file-name=libasan.so)"
 
 numba makes LLVM's text of every entry of kernels/entries.py, once, half of it in each of two processes. For each level
-the text is optimised and becomes two object files. The C file is made from the declared signatures: it takes Python's
-buffers apart, checks them and calls the code without the GIL. Each level is a module of Python's limited API (3.11 and
-later) with no other dependency.
+the text is optimised and becomes two object files. module.c is the module, and entries.h is made from the declared
+signatures: it takes Python's buffers apart, checks them and calls the code without the GIL. Each level is a module of
+Python's limited API (3.11 and later) with no other dependency.
 """
 
 from __future__ import annotations
@@ -35,26 +35,21 @@ sys.path.insert(0, str(HERE / "src"))
 
 
 class Level(NamedTuple):
-    """A processor by platform.machine()'s name and by LLVM's, and what tells the level in C."""
+    """A processor by platform.machine()'s name and by LLVM's."""
 
     machine: str
     cpu: str
-    test: str
 
     @property
     def triple(self) -> str:
         return f"{self.machine}-unknown-linux-gnu"
 
 
-_X86 = """__builtin_cpu_init();
-    if (__builtin_cpu_supports("x86-64-v4")) return PyLong_FromLong(4);
-    if (__builtin_cpu_supports("x86-64-v3")) return PyLong_FromLong(3);
-    return PyLong_FromLong(__builtin_cpu_supports("x86-64-v2") ? 2 : 1);"""
-LEVELS = {level: Level("x86_64", f"x86-64-{level}", _X86) for level in ("v2", "v3", "v4")}
-LEVELS["v8"] = Level("aarch64", "generic", "return PyLong_FromLong(8);")
+LEVELS = {level: Level("x86_64", f"x86-64-{level}") for level in ("v2", "v3", "v4")}
+LEVELS["v8"] = Level("aarch64", "generic")
 # What object code may ask the C library for: nothing that rounds.
 ALLOWED = {"memcpy", "memset", "memmove", "fmod", "floor", "ceil", "sqrt", "_GLOBAL_OFFSET_TABLE_"}
-# What the C file has for code that allocates.
+# What module.c has for code that allocates.
 OWN = {"NRT_MemInfo_alloc_aligned", "NRT_MemInfo_call_dtor"}
 
 # Parts of names of entries that take half of the time.
@@ -210,13 +205,6 @@ def object_of(text: str, level: str, names: list[str], sanitize: bool = False) -
     return bytes(emits.emit_object(module))
 
 
-def read_by(name: str) -> tuple[int, ...]:
-    """The places of the arguments that an entry only reads."""
-    from driftwise.kernels import entries
-
-    return entries.LIST[name].reads
-
-
 def guard_of(name: str) -> str | None:
     """The name of the function that checks what an entry is handed."""
     from driftwise.kernels import entries
@@ -227,124 +215,6 @@ def guard_of(name: str) -> str | None:
 
 # ------------------------------------------------------------------------------------------ C
 
-HEAD = """/* Made by release/machine.py from the signatures of kernels/entries.py. */
-#define Py_LIMITED_API 0x030B0000
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-/* What code that allocates asks for: the head of an array as numba lays it out, and its numbers behind it. */
-struct block { size_t references; void *end, *information, *data; size_t size; void *outside; };
-void *NRT_MemInfo_alloc_aligned(size_t size, uint32_t alignment)
-{
-    size_t head = sizeof(struct block) + alignment;
-    if (size > SIZE_MAX / 2) return 0;
-    struct block *made = malloc(head + size);
-    if (!made) return 0;
-    uintptr_t first = (uintptr_t)(made + 1);
-    *made = (struct block){1, 0, 0, (void *)(first + (alignment - first % alignment) % alignment), size, 0};
-    return made;
-}
-void NRT_MemInfo_call_dtor(void *made) { free(made); }
-
-/* An array that is held for many calls: its buffer, asked for once. */
-struct held { PyObject_HEAD Py_buffer view; };
-struct own { PyTypeObject *held; };
-static void held_end(PyObject *self)
-{
-    PyTypeObject *type = Py_TYPE(self);
-    PyBuffer_Release(&((struct held *)self)->view);
-    ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
-    Py_DECREF(type);
-}
-static PyType_Slot held_slots[] = {{Py_tp_dealloc, held_end}, {0, 0}};
-static PyType_Spec held_spec = {"driftwise.Held", sizeof(struct held), 0,
-                                Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_IMMUTABLETYPE,
-                                held_slots};
-
-static PyObject *hold(PyObject *self, PyObject *array)
-{
-    PyTypeObject *type = ((struct own *)PyModule_GetState(self))->held;
-    struct held *made = (struct held *)PyType_GenericAlloc(type, 0);
-    if (!made) return 0;
-    if (PyObject_GetBuffer(array, &made->view, PyBUF_FORMAT | PyBUF_C_CONTIGUOUS)) {
-        made->view.obj = 0;
-        Py_DECREF(made);
-        return 0;
-    }
-    return (PyObject *)made;
-}
-
-/* A packed array of doubles or of 64-bit whole numbers, that may be written to where code does: held already, or asked
-   for now, in which case the room keeps what is to be given back. */
-static Py_buffer *take(PyObject *self, PyObject *given, Py_buffer *room, int dimensions, int whole, int written,
-                       const char *name)
-{
-    Py_buffer *held = room;
-    if (Py_TYPE(given) == ((struct own *)PyModule_GetState(self))->held) held = &((struct held *)given)->view;
-    else if (PyObject_GetBuffer(given, room, PyBUF_FORMAT | PyBUF_C_CONTIGUOUS | (written ? PyBUF_WRITABLE : 0)))
-        return 0;
-    const char *format = held->format ? held->format : "B";
-    if (*format == '@' || *format == '=') format++;
-    int right = format[0] && !format[1] && (whole ? *format == 'l' || *format == 'q' : *format == 'd');
-    if (right && held->itemsize == 8 && held->ndim == dimensions && held->shape && held->strides
-        && (uintptr_t)held->buf % 8 == 0 && !(written && held->readonly))
-        return held;
-    PyErr_Format(PyExc_TypeError, "%s: wanted a packed, aligned%s array of %d dimensions of %s", name,
-                 written ? ", writable" : "", dimensions, whole ? "int64" : "float64");
-    if (held == room) PyBuffer_Release(room);
-    return 0;
-}
-
-static int take_tuple(PyObject *given, Py_ssize_t size, const char *name)
-{
-    if (PyTuple_Check(given) && PyTuple_Size(given) == size) return 0;
-    PyErr_Format(PyExc_TypeError, "%s: wanted a tuple of %zd", name, size);
-    return -1;
-}
-
-static void give_back(Py_buffer **held, Py_buffer *rooms, int count)
-{
-    while (count-- > 0) if (held[count] == &rooms[count]) PyBuffer_Release(&rooms[count]);
-}
-"""
-TAIL = """
-static PyObject *level(PyObject *self, PyObject *none)
-{
-    (void)self; (void)none;
-    %(test)s
-}
-
-static PyMethodDef methods[] = {
-%(methods)s
-    {"level", level, METH_NOARGS, "The level that the processor has."},
-    {"hold", hold, METH_O, "An array as entries take it, for many calls."},
-    {0, 0, 0, 0}};
-static int fill(PyObject *module)
-{
-    struct own *own = PyModule_GetState(module);
-    own->held = (PyTypeObject *)PyType_FromModuleAndSpec(module, &held_spec, 0);
-    return own->held ? PyModule_AddStringConstant(module, "sources", "%(sources)s") : -1;
-}
-static int visit(PyObject *module, visitproc visit, void *arg)
-{
-    struct own *own = PyModule_GetState(module);
-    if (own) Py_VISIT(own->held);
-    return 0;
-}
-static int clear(PyObject *module)
-{
-    struct own *own = PyModule_GetState(module);
-    if (own) Py_CLEAR(own->held);
-    return 0;
-}
-static PyModuleDef_Slot slots[] = {{Py_mod_exec, (void *)fill}, {0, 0}};
-static struct PyModuleDef made = {PyModuleDef_HEAD_INIT, "%(level)s", "Machine code for %(cpu)s.",
-                                  sizeof(struct own), methods, slots, visit, clear, 0};
-PyMODINIT_FUNC PyInit_%(level)s(void) { return PyModuleDef_Init(&made); }
-"""
 NAMES = {"int64": "int64_t", "float64": "double", "boolean": "uint8_t", "none": "void *", "bool": "uint8_t"}
 READ = {"int64": "PyLong_AsLongLong", "float64": "PyFloat_AsDouble"} | dict.fromkeys(
     ("boolean", "bool"), "PyObject_IsTrue"
@@ -357,9 +227,12 @@ class Wrapper:
     """The C function of one entry: how arguments are taken, handed on, and what is given back."""
 
     def __init__(self, name: str, signature: Any) -> None:
+        from driftwise.kernels import entries
+
         self.name, self.kinds, self.taken, self.handed, self.buffers = name, [], [], [], 0
         for place, kind in enumerate(signature.args):
-            self._argument(kind, f"args[{place}]", f"{name}, argument {place + 1}", place in read_by(name))
+            reads = place in entries.LIST[name].reads
+            self._argument(kind, f"args[{place}]", f"{name}, argument {place + 1}", reads)
         self.count, self.result = len(signature.args), signature.return_type
 
     def _argument(self, kind: Any, given: str, told: str, read: bool) -> None:
@@ -456,31 +329,12 @@ class Wrapper:
         return f'    {{"{self.name}", (PyCFunction)(void (*)(void))call_{self.name}, METH_FASTCALL, 0}},'
 
 
-GIVE_TUPLE = """
-#include <stdarg.h>
-static PyObject *give(int size, ...)
-{
-    va_list items;
-    va_start(items, size);
-    PyObject *found = PyTuple_New(size);
-    for (int i = 0; i < size; i++) {
-        PyObject *one = va_arg(items, PyObject *);
-        if (found && one) PyTuple_SetItem(found, i, one);
-        else { Py_XDECREF(one); Py_CLEAR(found); }
-    }
-    va_end(items);
-    return found;
-}
-"""
-
-
-def source_of(signatures: dict[str, Any], level: str, sources: str) -> str:
-    """The C file of a level."""
+def source_of(signatures: dict[str, Any]) -> str:
+    """What module.c includes: the C functions of all entries, and their places in the table of methods."""
     wrappers = [Wrapper(name, signature) for name, signature in signatures.items()]
-    told = {"level": level, "sources": sources, "test": LEVELS[level].test, "cpu": LEVELS[level].cpu}
-    tail = TAIL % {"methods": "\n".join(one.method for one in wrappers), **told}
     guards = "\n".join(sorted({one.guard for one in wrappers}))
-    return "\n\n".join([HEAD, GIVE_TUPLE, guards, *(one.text() for one in wrappers), tail])
+    table = "#define ENTRIES \\\n" + " \\\n".join(one.method for one in wrappers)
+    return "\n\n".join([guards, *(one.text() for one in wrappers), table]) + "\n"
 
 
 # ------------------------------------------------------------------------------------------ all of it
@@ -534,23 +388,26 @@ def build(out: Path, levels: list[str], only: list[str] | None = None, sanitize:
     out.mkdir(parents=True, exist_ok=True)
     made = []
     for level, code in zip(levels, objects, strict=True):
-        source = source_of(signatures, level, sources)
-        made.append(linked(cc, source, code, out / f"{level}.abi3.so", sanitize))
+        told = {"LEVEL": level, "CPU": f'"{LEVELS[level].cpu}"', "SOURCES": f'"{sources}"'}
+        made.append(linked(cc, source_of(signatures), told, code, out / f"{level}.abi3.so", sanitize))
     return made
 
 
-def linked(cc: str, source: str, code: tuple[bytes, ...], target: Path, sanitize: bool) -> Path:
-    """Object code and the C file as one module."""
+def linked(
+    cc: str, entries: str, told: dict[str, str], code: tuple[bytes, ...], target: Path, sanitize: bool
+) -> Path:
+    """Object code and C as one module."""
     flags = ["-O1", "-g", "-fsanitize=address"] if sanitize else ["-O2", "-s"]
     with tempfile.TemporaryDirectory() as folder:
         for place, one in enumerate(code):
             Path(folder, f"code{place}.o").write_bytes(one)
-        Path(folder, "machine.c").write_text(source, encoding="utf-8")
+        Path(folder, "entries.h").write_text(entries, encoding="utf-8")
         subprocess.run(
             [cc, *flags, "-shared", "-fPIC", "-fvisibility=hidden", "-Wall", "-Werror", "-Wno-unused-function",
              "-Wl,-Bsymbolic", "-Wl,-z,noexecstack", "-Wl,--build-id=none",
-             f"-I{sysconfig.get_paths()['include']}", "-o", str(target), "machine.c",
-             *(f"code{place}.o" for place in range(len(code))), "-lm"],
+             *(f"-D{name}={value}" for name, value in told.items()), "-I.", f"-I{sysconfig.get_paths()['include']}",
+             "-o", str(target), str(HERE / "release" / "module.c"), *(f"code{place}.o" for place in range(len(code))),
+             "-lm"],
             check=True, cwd=folder,
         )  # fmt: skip
     return target

@@ -42,7 +42,7 @@ def tool():
 
 def test_every_entry_of_the_list_has_a_c_function_and_no_other_has():
     machine = tool()
-    text = machine.source_of({name: entries.declared(name) for name in entries.LIST}, "v2", "none")
+    text = machine.source_of({name: entries.declared(name) for name in entries.LIST})
     for name in entries.LIST:
         assert text.count(f"static PyObject *call_{name}(") == text.count(f'{{"{name}", ') == 1
     assert text.count("METH_FASTCALL, 0}") == len(entries.LIST)
@@ -270,18 +270,20 @@ def test_machine_code_runs_without_the_lock_in_threads(code):
 
 
 def test_calls_with_the_same_arms_are_prepared_once_and_choose_the_same():
-    """From the third call on a state keeps what was checked; other arms, another policy and new arrays start again."""
+    """A state keeps what was checked; other arms, another policy and new arrays start again."""
     policy, other = (dw.make("LB-WeightUCB", dim=3, horizon=100, path_length=length) for length in (1.0, 9.0))
     rows = np.random.default_rng(2).uniform(-0.5, 0.5, (2, 20, 3))
     first, second = map(dw.ArmSet, rows)
-    state, plain = policy.start(0), policy.start(0)
+    state, plain, kept = policy.start(0), policy.start(0), None
     for t in range(40):
         arms, row = (first, rows[0]) if t % 10 < 6 else (second, rows[1])
         choice = policy.choose(state, arms)
         assert choice == policy.choose(plain, row)
         policy.learn(state, arms, choice.arm, 0.25 * (t % 3))
         policy.learn(plain, row, choice.arm, 0.25 * (t % 3))
-        assert (type(state.ready) is Ready) == (t > 1 and t % 10 not in (0, 6))
+        assert type(state.ready) is Ready and state.ready.arms is arms
+        assert state.ready is kept or t % 10 in (0, 6)
+        kept = state.ready
         assert state.to_bytes() == plain.to_bytes()
     with pytest.raises(BadInput, match="arm: wanted"):
         policy.learn(state, second, 20, 0.5)

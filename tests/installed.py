@@ -1,4 +1,4 @@
-"""Does an installed driftwise work? python -I release/smoke.py VERSION [EXTRA…], in a clean environment."""
+"""Does an installed driftwise work? python -I tests/installed.py VERSION [EXTRA…], in a clean environment."""
 
 import contextlib
 import importlib.metadata
