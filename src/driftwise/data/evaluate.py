@@ -25,10 +25,9 @@ from driftwise.data.walk import ArmSource, Model, Player, model_of, replay, weig
 from driftwise.data.weights import Weights
 from driftwise.errors import BadInput
 from driftwise.kernels.point import Floats, Ints
-from driftwise.policies.answers import MOST_REWARD
 from driftwise.policies.names import called
 from driftwise.policies.own import asked
-from driftwise.policies.questions import Policy
+from driftwise.policies.questions import MOST_REWARD, Policy
 from driftwise.tables.features import Features
 from driftwise.tables.logs import read_log
 

@@ -17,7 +17,7 @@ import numpy as np
 from driftwise.data.parts import once
 from driftwise.errors import BadInput
 from driftwise.kernels.point import Floats, Ints
-from driftwise.policies.answers import MOST_REWARD
+from driftwise.policies.questions import MOST_REWARD
 from driftwise.policies.sampling import TRIES
 from driftwise.tables.check import Checker
 from driftwise.tables.logs import Log

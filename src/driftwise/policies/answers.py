@@ -1,10 +1,10 @@
-"""The default answers of built-in policies to the questions of questions.py. A family overrides those that differ."""
+"""The answers of policies with lanes and memories to questions.py. A family overrides those that differ."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -12,20 +12,15 @@ from driftwise._internal.elementary import LN2
 from driftwise.errors import BadInput
 from driftwise.kernels.links import LinkRow
 from driftwise.kernels.point import COUNT, DROPPED, LOST, SQUARES, WEIGHT, Floats, Point
-from driftwise.policies.arms import NORM_SLACK, ActionSet, ArmSet, Choice
+from driftwise.policies.arms import NORM_SLACK, ActionSet, Choice
 from driftwise.policies.held import Hold
 from driftwise.policies.memory import Memory
 from driftwise.policies.plain import described
-from driftwise.policies.questions import LevelReport, Predicts, WorldFacts
+from driftwise.policies.questions import STEPPED_COST, Asked, Predicts, WorldFacts
 from driftwise.policies.state import Layout, State
 
-# The squares of larger rewards do not fit in a double.
-MOST_REWARD = 1e100
-# The cost of a round with a solver or Python in it, in rounds of one linear lane.
-STEPPED_COST = 400.0
 
-
-class Answers:
+class Answers(Asked):
     """The answers of a policy with one lane and one memory."""
 
     dim: int
@@ -33,13 +28,6 @@ class Answers:
     memory: Any  # the memory; for a bank, the function that returns the memory in use
     delta: float | None
 
-    # Whether equal states and arms give equal choices whatever the key.
-    deterministic: ClassVar[bool] = True
-    adapts: ClassVar[bool] = False
-    counts_rounds: ClassVar[bool] = False
-    weighs: ClassVar[bool] = False
-    scores_arms: ClassVar[bool] = True
-    taught_with_arms: ClassVar[bool] = False
     reads_only: ClassVar[bool] = True
     # Raised where a policy of the same name and fields computes otherwise or has another state (plain.revision_of).
     revision: ClassVar[int] = 1
@@ -63,10 +51,6 @@ class Answers:
 
     # ---------------------------------------------------------------------------------------- what it is
     @property
-    def given(self) -> Any:
-        return self
-
-    @property
     def described(self) -> Any:
         return described(self)
 
@@ -84,21 +68,6 @@ class Answers:
     def largest_reward(self) -> float:
         """m, if rewards are known to lie in [0, m]."""
         return math.inf
-
-    @property
-    def reward_range(self) -> tuple[float, float]:
-        """The accepted range of rewards: squares of larger ones would not fit in a double."""
-        return -MOST_REWARD, MOST_REWARD
-
-    @property
-    def can_fail(self) -> bool:
-        """Whether an update uses a solver, which may fail."""
-        return False
-
-    @property
-    def stepped(self) -> bool:
-        """Whether the policy can only be run call by call."""
-        return False
 
     @property
     def lane_cost(self) -> float:
@@ -165,21 +134,6 @@ class Answers:
 
     # ---------------------------------------------------------------------------------------- choices
     @property
-    def ranks(self) -> bool:
-        return self.deterministic
-
-    @property
-    def judged(self) -> bool:
-        """Whether memories score by their own estimates and only propose arms, which the best memory judges."""
-        return False
-
-    def propensity(self, state: State, arms: ArmSet, arm: int, draw: int) -> tuple[float, int] | None:
-        return None
-
-    def shares(self, state: State, arms: ArmSet, arm: int, draw: int) -> Floats:
-        return np.asarray(np.arange(arms.count) == arm, dtype=np.float64)
-
-    @property
     def unit_per_feature(self) -> bool:
         """Whether it learns a unit for each feature: other units change no choice, and rotating arms may."""
         return False
@@ -187,13 +141,6 @@ class Answers:
     def audited(self, state: State, draw: int | None = None) -> bool:
         """Whether a decision is forced exploration, which does not play the arm with the largest score."""
         return False
-
-    def check_shares(self) -> None:
-        if not self.deterministic and type(self).shares is Answers.shares:
-            no_shares(self)
-
-    def priced(self: Any, state: State, arms: ArmSet, costs: Floats, draw: int | None) -> tuple[Choice, Floats]:
-        return priced(self, state, arms, costs, draw)
 
     def check_set(self: Any, offered: ActionSet) -> None:
         offered.check_for(self)
@@ -207,9 +154,6 @@ class Answers:
     def state_size(self) -> int:
         self.point  # noqa: B018 - raises where numbers do not fit each other, before room is made for them
         return self.layout.numbers
-
-    def seen(self, state: State) -> State:
-        return state
 
     def written(self, state: State) -> dict[str, Any]:
         return {"floats": state.floats, "ints": state.ints}
@@ -260,36 +204,11 @@ class Answers:
     def remembered(self, state: State) -> float:
         return float(self.memory.rounds)
 
-    def weights(self, state: State) -> Floats | None:
-        return None
-
-    def weighed(self, weights: Floats) -> tuple[tuple[float, ...], Floats]:
-        return tuple(self.effective().tolist()), weights
-
-    def level(self, state: State) -> LevelReport | None:
-        return None
-
     @property
     def predicts(self) -> Predicts:
         return Predicts(0.0, math.inf if self.L is None else float(self.L))
 
-    @property
-    def reports(self) -> bool:
-        """Whether `report` contains something that was learned."""
-        return False
-
-    def report(self, state: State) -> dict[str, Any]:
-        return {}
-
     # ---------------------------------------------------------------------------------------- adding up
-    @property
-    def adds_up(self) -> bool:
-        return False
-
-    def check_adds(self) -> None:
-        if not self.adds_up:
-            no_addition(self)
-
     def add(self, state: State, theirs: State) -> None:
         groups, others = state.groups(), theirs.groups()
         for name in ("G", "b", "twin"):
@@ -300,37 +219,6 @@ class Answers:
         if "atoms" in groups:
             state.add_atoms(theirs)
             self.advance(state, 0.0)
-
-    def check_sums(self) -> float:
-        no_sums(self)
-
-
-def priced(policy: Any, state: Any, arms: ArmSet, costs: Floats, draw: int | None) -> tuple[Choice, Floats]:
-    """The choice of a policy that plays the arm of largest score less cost, and that it is sure."""
-    scores = policy.scores(state, arms, draw)
-    totals = scores.score - costs
-    arm = int(totals.argmax())
-    found = Choice(arm, float(totals[arm]), float(scores.mean[arm]), float(scores.bonus[arm]))
-    return found, np.asarray(np.arange(arms.count) == arm, dtype=np.float64)
-
-
-def no_shares(policy: object) -> NoReturn:
-    """Refuse a policy that samples and does not report the probabilities of arms."""
-    wanted = "propensities(state, arms, draw) of a policy that samples"
-    raise BadInput("policy", type(policy).__name__, wanted, "add it, so that its choices can be weighed")
-
-
-def no_addition(policy: object) -> NoReturn:
-    """Refuse to add states of a policy."""
-    wanted = "a linear policy or an exact generalized linear one, with Keep or Fade"
-    raise BadInput("policy", policy, wanted, "nothing else adds up")
-
-
-def no_sums(policy: object) -> NoReturn:
-    """Refuse a policy whose state is more than sums over rows."""
-    wanted = "a linear policy with Keep or Fade: nothing else is a sum over rows"
-    raise BadInput("policy", policy, wanted, "learn the log instead, agent.learn_log(log)")
-
 
 def effective_observations(counters: Floats) -> float:
     """(Σw)²/Σw² from the counters of a lane."""

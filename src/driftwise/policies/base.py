@@ -26,6 +26,9 @@ from driftwise.policies.plain import policy_digest
 from driftwise.policies.scratch import for_rounds, for_scores
 from driftwise.policies.state import NO_SCRATCH, State
 
+# At most so many ticks pass in one call of an entry without a check of the clock.
+MOST_TICKS = 1e6
+
 
 class Compiled(Answers):
     """The base of all built-in policies: checks of arguments, and calls of the entries of their family."""
@@ -42,7 +45,7 @@ class Compiled(Answers):
         if entries.score_many is not None:
             many = engines.many(entries.family, self.point, self.dim)
         return LiveCalls(
-            at_hand(entries.scores), at_hand(entries.learn), buffer_of(self.point.flags), buffer_of(self.point.table),
+            at_hand(entries.scores), at_hand(entries.learn), (buffer_of(self.point.flags), buffer_of(self.point.table)),
             self.layout, self.dim, self.reach, low, high,
             type(self).best_of is Compiled.best_of and type(self)._number is Compiled._number,
             plain and not windowed and not self.stepped, many, at_hand(entries.score_many or entries.scores), self.form,
@@ -74,55 +77,38 @@ class Compiled(Answers):
         `draw` is the number of the draw of a rule that samples (policies/sampling.py); other rules ignore it.
         """
         live = self._live
+        number = ACTING if live.straight else self._number(state, draw)
         ready = state.ready if type(state) is State else None
-        if type(ready) is Ready and ready.arms is arms and ready.live is live and ready.packed is state.packed:
-            if ready.scores is not None and ready.acquire(False):
-                try:
-                    arm = ready.scores()
-                    if arm >= 0:
-                        view = ready.view
-                        mean, bonus = view[arm], view[ready.second + arm]
-                        # calling Choice(…) takes 0.1 µs longer
-                        found: Choice = tuple.__new__(Choice, (arm, mean + bonus, mean, bonus))
-                        return found
-                finally:
-                    ready.release()
-        elif (
-            live.straight and type(arms) is ArmSet and arms.dim == live.dim and arms.shortest_reach <= live.L
-            and type(state) is State and state.layout is live.layout and state.vetted and state.in_use.acquire(False)
+        if (
+            type(ready) is not Ready or ready.arms is not arms or ready.live is not live
+            or ready.packed is not state.packed or not ready.acquire(False)
         ):  # fmt: skip
-            try:  # the fast path; a state with other scratch, or a damaged one, is handled below
-                n, scratch, second, taken = state.scratch
-                if n == arms.count:
-                    scores, (floats, ints) = live.scores if n < live.many else live.score_many, state.packed
-                    arm = scores(live.flags, live.table, floats, ints, taken, arms.columns)
-                    if arm >= 0:
-                        self._get_ready(state, arms)
-                        mean, bonus = scratch.item(arm), scratch.item(second + arm)
-                        found = tuple.__new__(Choice, (arm, mean + bonus, mean, bonus))
-                        return found
-            finally:
-                state.in_use.release()
-        return self._choose(state, arms if type(arms) is ArmSet else action_set(arms), draw)
-
-    def _get_ready(self, state: State, arms: ArmSet) -> None:
-        """Remember arms that were checked; where they come a second time, all that calls with them need."""
-        again = state.ready is arms
-        state.ready = Ready(self._live, state, arms, buffer_of(arms.columns)) if again else arms
-
-    def _choose(self, state: State, prepared: ActionSet, draw: int | None) -> Choice:
-        """`choose` with all checks."""
-        live = self._live
-        if type(prepared) is not ArmSet or prepared.dim != live.dim or not prepared.shortest_reach <= live.L:
-            prepared.check_for(self)
-        number = self._number(state, draw)
-        known = type(state) is State and state.layout is live.layout and state.vetted
-        if not (known and state.in_use.acquire(False)):
-            self.hold.enter(state)
+            ready = self._held_with(state, action_set(arms))
         try:
-            return prepared.best(self, state, number)
+            if ready.scores is None:
+                best: Choice = ready.arms.best(self, state, number)
+                return best
+            arm = ready.scores()
+            if arm < 0:
+                report(arm)
+            mean, bonus = ready.view[arm], ready.view[ready.second + arm]
+            found: Choice = tuple.__new__(Choice, (arm, mean + bonus, mean, bonus))  # Choice(…) takes 0.1 µs longer
+            return found
         finally:
+            ready.release()
+
+    def _held_with(self, state: State, arms: ActionSet) -> Ready:
+        """A state and arms, checked, with all that calls need. The state is held, and keeps this for its next call."""
+        live = self._live
+        if type(arms) is not ArmSet or arms.dim != live.dim or not arms.shortest_reach <= live.L:
+            arms.check_for(self)
+        self.hold.enter(state)
+        try:
+            state.ready = ready = Ready(self, state, arms)
+        except BaseException:
             state.in_use.release()
+            raise
+        return ready
 
     def _number(self, state: State, draw: int | None) -> int:
         """The number of the index for a choice (kernels/search/families.py), or of its draw."""
@@ -153,7 +139,7 @@ class Compiled(Answers):
     def _score(self, state: State, X: Floats) -> tuple[int, Floats, int]:
         """The best arm, and scratch with means at its beginning and bonuses from a second offset."""
         n = X.shape[2]
-        scratch, second, taken = self._scoring_scratch(state, n)
+        scratch, second, taken = self.scoring_scratch(state, n)
         live = self._live
         scores = live.scores if n < live.many else live.score_many
         arm = scores(*live.point, *state.packed, taken, X)
@@ -161,7 +147,7 @@ class Compiled(Answers):
             report(arm)
         return arm, scratch, second
 
-    def _scoring_scratch(self, state: State, n: int) -> tuple[Floats, int, Any]:
+    def scoring_scratch(self, state: State, n: int) -> tuple[Floats, int, Any]:
         """Scratch for n arms, kept with the state; the offset of the bonuses; and the scratch as entries take it."""
         arms, scratch, second, taken = state.scratch
         if arms != n:
@@ -178,47 +164,40 @@ class Compiled(Answers):
         `arm` is the index in a list; for a continuous set it is the vector x, or the number on a curve.
         """
         live = self._live
+        plain = type(ticks) is type(age) is type(reward) is float and ticks == 1.0 and age == 0.0
+        if not plain or not live.low <= reward <= live.high:
+            reward, ticks, age = checked_reward(reward, live.low, live.high), checked_ticks(ticks), checked_age(age)
+        if type(arms) is not ArmSet or type(arm) is not int or not 0 <= arm < arms.count:
+            x = observed_arm(arms, arm, self)  # of a list that was not prepared only this row is read
+            return self.take(state, x, reward, ticks, age, arms)
         ready = state.ready if type(state) is State else None
-        if not (
-            live.plain and type(ticks) is type(age) is type(reward) is float and ticks == 1.0 and age == 0.0
-            and live.low <= reward <= live.high and type(arm) is int and 0 <= arm
+        if (
+            type(ready) is not Ready or ready.arms is not arms or ready.live is not live
+            or ready.packed is not state.packed or not ready.acquire(False)
         ):  # fmt: skip
-            pass
-        elif type(ready) is Ready and ready.arms is arms and ready.live is live and ready.packed is state.packed:
-            if arm < arms.count and ready.acquire(False):
-                try:
-                    if ready.learn(arm, reward, 1.0, 0.0) == FINE:
-                        return
-                finally:
-                    ready.release()
-        elif (
-            type(arms) is ArmSet and arms.dim == live.dim and arms.shortest_reach <= live.L and arm < arms.count
-            and type(state) is State and state.layout is live.layout and state.vetted and state.in_use.acquire(False)
-        ):  # fmt: skip
-            try:  # the fast path: nothing to check, and nothing to do in Python
-                flags, table, (floats, ints), x = live.flags, live.table, state.packed, arms.columns
-                if live.learn(flags, table, floats, ints, live.nothing, x, 0, arm, reward, 1.0, 0.0) == FINE:
-                    if not live.straight:
-                        self._get_ready(state, arms)
-                    return
-            finally:
-                state.in_use.release()
-        x = observed_arm(arms, arm, self)
-        reward, ticks, age = checked_reward(reward, live.low, live.high), checked_ticks(ticks), checked_age(age)
-        with self.hold(state):
-            self._take(state, x, 0, reward, ticks, age, self._beside(state, arms))
+            ready = self._held_with(state, arms)
+        try:
+            if ready.learn is not None and ticks <= MOST_TICKS:
+                report(ready.learn(arm, reward, ticks, age))
+            else:
+                x = arms.columns[:, :, arm : arm + 1].copy()
+                self._take(state, x, 0, reward, ticks, age, self._beside(state, arms))
+        finally:
+            ready.release()
 
-    def take(self, state: State, x: Floats, reward: float, ticks: float, age: float) -> None:
+    def take(
+        self, state: State, x: Floats, reward: float, ticks: float, age: float, arms: Arms | None = None
+    ) -> None:
         """`learn` for callers that kept only the vector (1, d, 1) of a choice, and have checked everything."""
         live = self._live
-        known = type(state) is State and state.layout is live.layout and state.vetted
-        if not (known and state.in_use.acquire(False)):
-            self.hold.enter(state)
+        self.hold.enter(state)
         try:
-            if live.plain and ticks <= 1e6:
-                report(live.learn(*live.point, *state.packed, live.nothing, x, 0, 0, reward, ticks, age))
+            if live.plain and ticks <= MOST_TICKS:
+                status = live.learn(*live.point, *state.packed, live.nothing, x, 0, 0, reward, ticks, age)
+                if status != FINE:
+                    report(status)
             else:
-                self._take(state, x, 0, reward, ticks, age, self._beside(state, x[0].T))
+                self._take(state, x, 0, reward, ticks, age, self._beside(state, x[0].T if arms is None else arms))
         finally:
             state.in_use.release()
 

@@ -11,8 +11,8 @@ import numpy as np
 from driftwise._internal.elementary import log
 from driftwise._internal.validate import keep_whole, one_of, real
 from driftwise.errors import BadInput
-from driftwise.policies.answers import MOST_REWARD
 from driftwise.policies.memory import checked_memory
+from driftwise.policies.questions import MOST_REWARD
 from driftwise.policies.vetting import LATEST
 from driftwise.theory.radius import uniform_log
 

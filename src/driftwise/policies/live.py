@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from driftwise._internal.compiling import late
+from driftwise._internal.shipped import buffer_of
 from driftwise.errors import BadInput
 from driftwise.kernels.entries import LIST
 from driftwise.kernels.point import DAMAGED
 from driftwise.kernels.rounds import AnyFamily
 from driftwise.policies.state import Layout, State
+
+if TYPE_CHECKING:
+    from driftwise.policies.base import Compiled
 
 # ρ̂ of a policy without tests: the entries of its family are also MASTER's.
 NO_TESTS = np.zeros(0)
@@ -45,8 +49,7 @@ class LiveCalls:
 
     scores: Callable[..., int]
     learn: Callable[..., int]
-    flags: Any  # the flags of the policy's point, as entries take them
-    table: Any
+    point: tuple[Any, Any]  # flags and table of the policy's point, as entries take them
     layout: Layout
     dim: int
     L: float
@@ -61,28 +64,30 @@ class LiveCalls:
     judged: bool
     nothing: Any  # empty scratch, as entries take it
 
-    @property
-    def point(self) -> tuple[Any, Any]:
-        return self.flags, self.table
-
 
 class Ready:
-    """What was checked of a state, its policy and a set of arms that come again, and calls of entries with all of it.
+    """A state and arms that were checked, and calls of entries with all that these need. The state keeps it, because
+    the same arms often come again.
 
     A policy that cannot choose or learn by one entry has no call for it.
     """
 
     __slots__ = ("acquire", "arms", "learn", "live", "packed", "release", "scores", "second", "view")
 
-    def __init__(self, live: LiveCalls, state: State, arms: Any, columns: Any) -> None:
-        self.arms, self.live, self.packed = arms, live, state.packed
+    def __init__(self, policy: Compiled, state: State, arms: Any) -> None:
+        self.live = live = policy._live
+        self.arms, self.packed = arms, state.packed
         self.acquire, self.release = state.in_use.acquire, state.in_use.release
-        n, scratch, self.second, taken = state.scratch
-        before = (live.flags, live.table, *state.packed)
-        scores = live.scores if n < live.many else live.score_many
-        self.view = scratch.data
-        self.scores: Any = partial(scores, *before, taken, columns) if live.straight and n == arms.count else None
-        self.learn: Any = partial(live.learn, *before, live.nothing, columns, 0) if live.plain else None
+        self.scores: Any = None
+        self.learn: Any = None
+        if arms.listed:
+            before, X = (*live.point, *state.packed), buffer_of(arms.columns)
+            if live.straight:
+                scratch, self.second, taken = policy.scoring_scratch(state, arms.count)
+                self.view = scratch.data
+                self.scores = partial(live.scores if arms.count < live.many else live.score_many, *before, taken, X)
+            if live.plain:
+                self.learn = partial(live.learn, *before, live.nothing, X, 0)
 
 
 def report(status: int) -> None:

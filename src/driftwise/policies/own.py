@@ -11,6 +11,7 @@ import copy
 import inspect
 import math
 from dataclasses import is_dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,13 +19,11 @@ import numpy as np
 from driftwise._internal.validate import is_integer, is_number
 from driftwise.errors import BadInput
 from driftwise.kernels.point import Floats
-from driftwise.policies.answers import MOST_REWARD, STEPPED_COST, no_addition, no_shares, no_sums, priced
 from driftwise.policies.arms import ActionSet, ArmSet, Choice, Scores
 from driftwise.policies.base import Compiled
-from driftwise.policies.engines import Sizes
 from driftwise.policies.memory import Memory
 from driftwise.policies.plain import policy_digest
-from driftwise.policies.questions import Asked, LevelReport, Policy, Predicts, WorldFacts
+from driftwise.policies.questions import Asked, Policy, WorldFacts, no_shares
 
 
 def asked(policy: object, name: str = "policy") -> Asked:
@@ -68,32 +67,47 @@ class OwnState:
         """It is never held."""
 
 
-class Own:
+class Own(Asked):
     """The answers for a policy with start, choose and learn. What it does not declare is unknown."""
 
     can_fail = True  # assumed: the second state is copied, and no lesson is learned twice
-    stepped, cost = True, STEPPED_COST
-    reward_range = (-MOST_REWARD, MOST_REWARD)
-    single_memory: Memory | None = None
-    adapts = counts_rounds = judged = folds = reads_only = weighs = adds_up = False
-    taught_with_arms = True
-    half_life = many_arms = math.inf
+    stepped = taught_with_arms = True
     state_size = 0
 
     def __init__(self, policy: Policy) -> None:
-        self.given = policy
+        self.policy = policy
         self.dim: int | None = getattr(policy, "dim", None)
-        longest = getattr(policy, "L", None)
-        self.reach = float(longest) if isinstance(longest, (int, float)) else math.inf
-        self.deterministic = bool(getattr(policy, "deterministic", True))
         self.draws = _takes(policy.choose, "draw")
-        self.ages = hasattr(policy, "advance") and _takes(policy.learn, "ticks", "age")
-        self.timeless = not self.ages
-        self.scores_arms = hasattr(policy, "scores")
-        self.ranks = self.scores_arms and self.deterministic
         self.scores_draws = self.scores_arms and _takes(policy.scores, "draw")  # type: ignore[attr-defined]
-        self.reports = bool(getattr(policy, "reports", hasattr(policy, "report")))
-        self.predicts = Predicts(0.0, self.reach)
+
+    @property
+    def given(self) -> Any:
+        return self.policy
+
+    @property
+    def reach(self) -> float:
+        longest = getattr(self.given, "L", None)
+        return float(longest) if isinstance(longest, (int, float)) else math.inf
+
+    @property
+    def deterministic(self) -> bool:
+        return bool(getattr(self.given, "deterministic", True))
+
+    @cached_property
+    def ages(self) -> bool:
+        return hasattr(self.given, "advance") and _takes(self.given.learn, "ticks", "age")
+
+    @property
+    def timeless(self) -> bool:
+        return not self.ages
+
+    @property
+    def scores_arms(self) -> bool:
+        return hasattr(self.given, "scores")
+
+    @property
+    def reports(self) -> bool:
+        return bool(getattr(self.given, "reports", hasattr(self.given, "report")))
 
     @property
     def digest(self) -> str:
@@ -107,9 +121,6 @@ class Own:
     def described(self) -> str:
         return f"{type(self.given).__module__}.{type(self.given).__qualname__}"
 
-    def plays_eight(self, sizes: Sizes) -> bool:
-        return False
-
     def check_problem(self, name: str, problem: WorldFacts) -> None:
         """Its own calls report what does not fit."""
 
@@ -118,12 +129,6 @@ class Own:
 
     def check_wall_clock(self) -> None:
         """Any clock is accepted."""
-
-    def phase(self, tick: int) -> float:
-        return 0.0
-
-    def effective(self) -> Floats:
-        return np.zeros(0)
 
     def start(self, seed: int = 0) -> OwnState:
         return OwnState(self.given.start(seed=seed))
@@ -154,7 +159,7 @@ class Own:
         if not self.scores_arms:
             return Scores(np.full(arms.count, math.nan), np.full(arms.count, math.nan))
         more = {"draw": draw} if draw is not None and self.scores_draws else {}
-        found: Any = self.given.scores(state.inside, self.rows(arms), **more)  # type: ignore[attr-defined]
+        found: Any = self.given.scores(state.inside, self.rows(arms), **more)
         try:
             return Scores(*(np.array(one, dtype=np.float64).reshape(arms.count) for one in (found.mean, found.bonus)))
         except (AttributeError, TypeError, ValueError):
@@ -179,9 +184,6 @@ class Own:
             raise BadInput("propensities", found, wanted, "return how likely each arm is played")
         return shares
 
-    def priced(self, state: OwnState, arms: ArmSet, costs: Floats, draw: int | None) -> tuple[Choice, Floats]:
-        return priced(self, state, arms, costs, draw)
-
     def check_shares(self) -> None:
         if not self.deterministic and not hasattr(self.given, "propensities"):
             no_shares(self.given)
@@ -202,10 +204,7 @@ class Own:
 
     def advance(self, state: OwnState, ticks: float) -> None:
         if self.ages:
-            self.given.advance(state.inside, ticks)  # type: ignore[attr-defined]
-
-    def fold(self, state: OwnState, rows: Floats, rewards: Floats, ticks: Floats, ages: Floats) -> None:
-        raise NotImplementedError("it learns rewards one by one")
+            self.given.advance(state.inside, ticks)
 
     def renew(self, copy: OwnState, state: OwnState) -> None:
         copy.become(state)
@@ -241,27 +240,8 @@ class Own:
     def remembered(self, state: OwnState) -> float:
         return math.nan
 
-    def weights(self, state: OwnState) -> Floats | None:
-        return None
-
-    def weighed(self, weights: Floats) -> tuple[tuple[float, ...], Floats]:
-        return (), weights
-
-    def level(self, state: OwnState) -> LevelReport | None:
-        return None
-
     def report(self, state: OwnState) -> dict[str, Any]:
-        return dict(self.given.report(state.inside))  # type: ignore[attr-defined]
-
-    def check_adds(self) -> None:
-        no_addition(self.given)
-
-    def add(self, state: OwnState, theirs: OwnState) -> None:
-        self.check_adds()
-
-    def check_sums(self) -> float:
-        no_sums(self.given)
-
+        return dict(self.given.report(state.inside))
 
 def _number_of(found: Any, name: str) -> float:
     """A number of a choice; NaN if it has none."""

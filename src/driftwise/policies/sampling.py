@@ -88,7 +88,7 @@ class Sampling(Compiled):
 
     def _sampled(self, state: State, X: Floats, number: int, shares: Floats) -> tuple[int, Floats, int]:
         """The best arm by a draw and the scratch, as from `_score`; or, if there is room for them, shares."""
-        scratch, second, taken = self._scoring_scratch(state, X.shape[2])
+        scratch, second, taken = self.scoring_scratch(state, X.shape[2])
         live = self._live
         arm = live.scores(*live.point, *state.packed, taken, X, number, TRIES, shares)
         report(arm)

@@ -221,7 +221,7 @@ class TrendBank(Bank):
         return not (self.base.S or self.base.lam)
 
     @property
-    def deterministic(self) -> bool:  # type: ignore[override]
+    def deterministic(self) -> bool:
         """Whether equal states and arms give equal choices: forced exploration is drawn."""
         return self.audit == 0.0
 
