@@ -34,7 +34,7 @@ from driftwise.kernels.tapes import turn_
 from driftwise.lab import paper
 from driftwise.lab.paper.panels import built_in
 from driftwise.lab.paper.published import published_curves
-from driftwise.worlds.arms import draw_arms
+from driftwise.worlds.base import draw_arms
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 # Points are recorded every so many rounds and gains are over stretches of four; the paper's figures have so many runs.

@@ -99,7 +99,7 @@ def leaves(fields):
 EXACT = """
 import numpy as np
 import driftwise as dw
-from driftwise.policies import base, scratch
+from driftwise.policies import base, live as scratch
 
 def shorter(dim, n, lesson):
     whole = whole_rounds(dim, n, lesson)

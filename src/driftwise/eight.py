@@ -14,9 +14,8 @@ from driftwise.kernels.trials import eight_states_size
 from driftwise.policies import engines
 from driftwise.policies.base import Compiled
 from driftwise.policies.engines import Sizes, bound
-from driftwise.policies.live import NO_TESTS
+from driftwise.policies.live import NO_TESTS, on_a_line
 from driftwise.policies.own import asked
-from driftwise.policies.scratch import on_a_line
 from driftwise.policies.state import NO_SCRATCH
 from driftwise.worlds.base import EightTrials, World
 

@@ -7,7 +7,7 @@ import pytest
 
 import driftwise as dw
 import naive_evaluate as naive
-from driftwise.data.weights import SURE, Weights
+from driftwise.data.evaluate import SURE, Weights
 from driftwise.tables import log_of
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import driftwise as dw
-from driftwise.service.core import overdue
+from driftwise.service.core import peers as overdue
 from driftwise.service.core.fold import digest
 from driftwise.service.core.verify import verify
 from driftwise.service.operate.export import export

@@ -2,8 +2,8 @@
 
 import pytest
 
-from driftwise.service.core.steady import AHEAD, Steady
 from driftwise.service.core.verify import verify
+from driftwise.service.core.waiting import AHEAD, Steady
 from service.living import living
 
 YEAR = 365 * 86400.0

@@ -3,6 +3,9 @@
 `evaluate` replays a log with a policy in the order of time. With importance weights the policy learns every logged
 reward when it came, and reports at each row what it would have played. With replay (Li et al. 2011) it learns only from
 rows in which it would have played the logged arm, which is valid on logs that explored uniformly.
+
+The weights of a log have mean 1 where its propensities are those of its choices. A test by betting checks it
+(docs/math.md#weights): against weights of mean 1 nobody wins a thousandfold, but in one log of a thousand.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -22,7 +25,6 @@ from driftwise.agent.drift import Drift
 from driftwise.data.estimate import Estimate, RowTerms, estimates, logged, matched
 from driftwise.data.ledger import Ledger
 from driftwise.data.walk import ArmSource, Model, Player, model_of, replay, weigh_rows
-from driftwise.data.weights import Weights
 from driftwise.errors import BadInput
 from driftwise.kernels.point import Floats, Ints
 from driftwise.policies.names import called
@@ -211,3 +213,61 @@ def _judged(
         discounted=stretch(0, n, fading), half_life=half, missing=book.missing, arms=arms, terms=terms,
         report=report, drift=drift, cohort=book.cohort, aside=len(book) - n,
     )  # fmt: skip
+
+
+# Bets as shares of the largest one that can never lose everything.
+BETS = np.array([0.95, *(2.0**-k for k in range(1, 12))])
+# Rows in which a choice was likelier than this count as if their weight were 1 at least, in a bet on a mean below 1.
+LIKELY = (0.8, 0.95, 1.0)
+# The capital at which the mean is not 1, valid at .1% however long the log is (Ville's inequality).
+SURE = 1000.0
+_AT_ONCE = 65_536
+
+
+class Weights(NamedTuple):
+    """Weights in the order of time, with the propensities of the choices and the numbers of arms. No weight is larger
+    than `most`, infinite if that is unknown."""
+
+    weight: Floats
+    propensity: Floats
+    n: Ints
+    most: float
+
+    def wagers(self) -> list[tuple[float, Floats, Floats]]:
+        """Shares of the capital, what is bet, and on which weights: half of it on a mean above 1, half below.
+
+        An arm that was not played is taken to have had an equal share of what the choice left, 1 - p. So the largest
+        weight of a row is (n-1)/(1-p), which is known where the choice was not too likely.
+        """
+        found = [(0.5, BETS, self.weight)]
+        p, others = self.propensity, self.n - 1
+        for limit in LIKELY:
+            likely = p > limit
+            with np.errstate(divide="ignore", invalid="ignore"):
+                unseen = np.where(likely | (others == 0), 1.0, others / np.maximum(1.0 - p, 0.0))
+            most = max(self.most, float(unseen.max()))
+            weight = np.where(likely, np.maximum(self.weight, 1.0), self.weight)
+            found.append((0.5 / len(LIKELY), -BETS / max(most - 1.0, 1.0), weight))
+        return found
+
+    def capital(self) -> float:
+        """The log of the largest capital that the wagers reach."""
+        wagers, best = self.wagers(), 0.0
+        now = [np.full(len(BETS), math.log(share / len(BETS))) for share, _, _ in wagers]
+        for start in range(0, len(self.weight), _AT_ONCE):
+            every = []
+            for k, (_, bets, weight) in enumerate(wagers):
+                won = np.log1p(bets[:, None] * (weight[start : start + _AT_ONCE] - 1.0)).cumsum(axis=1)
+                every.append(now[k][:, None] + won)
+                now[k] = every[-1][:, -1]
+            grown = np.concatenate(every)
+            top = grown.max(axis=0)
+            best = max(best, float((top + np.log(np.exp(grown - top).sum(axis=0))).max()))
+        return best
+
+    def misfit(self) -> str | None:
+        """The reason why nothing can be told from weights whose mean is not 1; None where it may be 1."""
+        if self.capital() < math.log(SURE):
+            return None
+        mean = float(self.weight.mean())
+        return f"the propensities do not fit the choices: weights have mean {mean:.3g} instead of 1"

@@ -1,7 +1,12 @@
-"""Reduce a log to sums part by part. Finished parts are kept as files, and parts that are too old are not read."""
+"""Reduce a log to sums part by part. Finished parts are kept as files, and parts that are too old are not read.
+
+An executor reduces parts in chunks of about ten seconds: paths are sent, and sums return as bytes.
+"""
 
 from __future__ import annotations
 
+import math
+import time
 import warnings
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
@@ -10,14 +15,14 @@ from typing import Any
 
 import numpy as np
 
+from driftwise._internal import work
 from driftwise._internal.validate import whole
 from driftwise.data.parts import COLUMNS, HALF_LIVES, Recipe, Shelf, once, reduced
-from driftwise.data.spread import Reduced, spread_parts
 from driftwise.data.sums import Sums, nothing
 from driftwise.errors import BadInput
 from driftwise.policies.linear import LinearUCB
 from driftwise.policies.own import asked
-from driftwise.tables.logs import Log, Part, read_log
+from driftwise.tables.logs import Filed, Log, Part, read_log
 
 
 def sums(
@@ -96,3 +101,64 @@ def _tick_range(part: Part) -> tuple[int, int, int] | None:
     if not groups:
         return None
     return max(one.born for one in groups), max(one.paid for one in groups), sum(one.rewards for one in groups)
+
+
+# The result for a part: its digest, its sums (None if it is too old to be read), and the number of rows not read.
+Reduced = tuple[str, Sums | None, int]
+
+
+def spread_parts(log: Log, recipe: Recipe, shelf: Shelf, old: Sequence[bool], executor: Executor) -> Iterator[Reduced]:
+    """Reduce every part on some worker, and yield the results in the order of parts, so that they add up to the same
+    bits."""
+    paths = [_path(part) for part in log.parts]
+    sizes = [path.stat().st_size for path in paths]
+    known, found = shelf.names(), dict[int, Reduced]()
+    taken = [0.0, 0.0]  # bytes read, and the seconds it took
+    queue = work.WorkQueue(range(len(paths)), work.SECONDS, lambda number: _expected(sizes[number], taken))
+
+    def cut(room: int) -> bytes | None:
+        numbers = queue.stretch(room)
+        parts = [[number, str(paths[number]), old[number]] for number in numbers]
+        return work.chunk({"recipe": recipe, "known": known, "parts": parts}) if parts else None
+
+    def take(facts: Any, arrays: work.Arrays) -> None:
+        for number, name, left_out, seconds in facts:
+            taken[0] += sizes[number]
+            taken[1] += seconds
+            one = Sums.from_bytes(arrays[str(number)].tobytes()) if str(number) in arrays else None
+            if one is not None:
+                shelf.put(name, one)
+            elif not old[number]:
+                one = shelf.get(name, log.parts[number].name)
+            found[number] = name, one, left_out
+
+    work.run(reduce_parts, cut, take, executor, "parts")
+    once(log, [found[number][0] for number in range(len(paths))])
+    yield from (found[number] for number in range(len(paths)))
+
+
+def _expected(size: int, taken: Sequence[float]) -> float:
+    return size * taken[1] / taken[0] if taken[0] else math.inf
+
+
+def _path(part: Part) -> Path:
+    if not isinstance(part, Filed):
+        wanted = "parts that are files, which workers can read"
+        raise BadInput("log", f"{part.name}, which is not a file", wanted, "write it to Parquet, or leave executor out")
+    return part.path.resolve()
+
+
+@work.answering
+def reduce_parts(asked: Any) -> work.Found:
+    """Reduce the parts of a chunk. For parts that are known or too old, only the digest is computed."""
+    recipe, known = Recipe(*asked["recipe"]), set(asked["known"])
+    facts, arrays = [], {}
+    for number, path, old in asked["parts"]:
+        begun = time.perf_counter()
+        (part,) = read_log(path).parts
+        name, left_out = part.digest(), 0
+        if not old and name[:32] not in known:
+            sums, left_out = reduced(part, name, recipe)
+            arrays[str(number)] = np.frombuffer(sums.to_bytes(), dtype=np.uint8)
+        facts.append((number, name, left_out, time.perf_counter() - begun))
+    return facts, arrays

@@ -1,4 +1,10 @@
-"""A policy compared with a baseline: rewards and guardrails by unit. You may watch it as often as you like."""
+"""A policy compared with a baseline: rewards and guardrails by unit. You may watch it as often as you like.
+
+A check that units are split as they were drawn is valid at any time too. If the split differs from the drawn one, one
+cohort loses more units or rewards than the other, and no interval is valid. The test is the beta mixture of Lindon and
+Malek, "Anytime-valid inference for multinomial count data" (NeurIPS 2022): under the drawn share the evidence ever
+exceeds 1/α with probability at most α.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +14,26 @@ from typing import Literal, NamedTuple
 
 from driftwise.lift.betting import Bets
 from driftwise.lift.intervals import Interval
-from driftwise.lift.ratio import ratio_evidence
 from driftwise.lift.sums import Cohort, UnitSums
+
+_WEIGHT = 100.0  # the weight of the prior on the drawn share, in units
+
+
+def ratio_evidence(live: int, baseline: int, share: float) -> float:
+    """log of the evidence against a split of units at the drawn share of the policy."""
+    a, b = _WEIGHT * share, _WEIGHT * (1.0 - share)
+    mixed = _log_beta(a + live, b + baseline) - _log_beta(a, b)
+    return mixed - live * math.log(share) - baseline * math.log1p(-share)
+
+
+def mismatch(live: int, baseline: int, share: float, level: float) -> bool:
+    """Whether the split differs from the drawn one. Ever wrong with probability at most `level`."""
+    return ratio_evidence(live, baseline, share) >= math.log(1.0 / level)
+
+
+def _log_beta(a: float, b: float) -> float:
+    return math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
+
 
 LEVEL = 0.05
 SPLIT_LEVEL = 0.001  # the level of the check of the split: a mismatch is a defect, not a result

@@ -13,7 +13,7 @@ from driftwise.errors import BadInput
 from driftwise.kernels.links import LinkRow
 from driftwise.kernels.point import COUNT, DROPPED, LOST, SQUARES, WEIGHT, Floats, Point
 from driftwise.policies.arms import NORM_SLACK, ActionSet, Choice
-from driftwise.policies.held import Hold
+from driftwise.policies.live import Hold
 from driftwise.policies.memory import Memory
 from driftwise.policies.plain import described
 from driftwise.policies.questions import STEPPED_COST, Asked, Predicts, WorldFacts

@@ -19,11 +19,9 @@ from driftwise.policies.answers import Answers
 from driftwise.policies.arms import ActionSet, Arms, ArmSet, Choice, Scores, action_set, observed_arm
 from driftwise.policies.border import check_clock, checked_age, checked_reward, checked_ticks, tell
 from driftwise.policies.engines import Engine, Sizes, bound, engine_of, setting
-from driftwise.policies.held import Hold
-from driftwise.policies.live import NO_TESTS, Entries, LiveCalls, Ready, report
+from driftwise.policies.live import NO_TESTS, Entries, Hold, LiveCalls, Ready, for_rounds, for_scores, report
 from driftwise.policies.memory import Memory
 from driftwise.policies.plain import policy_digest
-from driftwise.policies.scratch import for_rounds, for_scores
 from driftwise.policies.state import NO_SCRATCH, State
 
 # At most so many ticks pass in one call of an entry without a check of the clock.

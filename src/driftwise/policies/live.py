@@ -1,10 +1,15 @@
-"""The compiled entries of a family, and what a live call looks up of its policy."""
+"""The compiled entries of a family, what a live call looks up of its policy, and states in use.
+
+Compiled code does not check bounds. So a loaded state is checked when it is first used, and a second thread is refused.
+Scratch that Python passes to kernels has the lengths that they declare (kernels/scratch.py).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -13,9 +18,15 @@ from driftwise._internal.compiling import late
 from driftwise._internal.shipped import buffer_of
 from driftwise.errors import BadInput
 from driftwise.kernels.entries import LIST
-from driftwise.kernels.point import DAMAGED
+from driftwise.kernels.index import ScoreScratch, score_scratch_size
+from driftwise.kernels.lazy import lazy_size
+from driftwise.kernels.point import DAMAGED, Floats
 from driftwise.kernels.rounds import AnyFamily
+from driftwise.kernels.scratch import EIGHT, places
+from driftwise.kernels.tiles import Tiles
+from driftwise.policies.plain import check_revision
 from driftwise.policies.state import Layout, State
+from driftwise.policies.vetting import vet
 
 if TYPE_CHECKING:
     from driftwise.policies.base import Compiled
@@ -95,3 +106,107 @@ def report(status: int) -> None:
     if status == DAMAGED:
         wanted = "a state as start() or from_bytes() gave it, changed by its policy alone"
         raise BadInput("state", "a cursor or a mark out of range", wanted, "go on from the last one saved")
+
+
+class Hold:
+    """The requirements on a state for a policy: its layout and owner, arms up to `reach`, rewards in a range.
+
+    `with hold(state):` holds it for a block; `enter` takes it into use for callers that release `in_use` themselves.
+    """
+
+    __slots__ = ("layout", "owner", "reach", "rewards")
+
+    def __init__(self, layout: Layout, owner: str, reach: float, rewards: tuple[float, float]) -> None:
+        self.layout, self.owner, self.reach, self.rewards = layout, owner, reach, rewards
+
+    def __call__(self, state: State) -> _Held:
+        return _Held(self, state)
+
+    def enter(self, state: State) -> None:
+        """Take a state of the policy into use, or raise BadInput."""
+        if not isinstance(state, State):
+            raise BadInput("state", state, "a state", "pass what start() gave")
+        if state.layout is not self.layout:
+            self.check_layout(state)
+        if not state.in_use.acquire(blocking=False):
+            wanted = "a state that no other thread is using"
+            raise BadInput("state", "one in use", wanted, "give each thread its own copy(), or put a lock around it")
+        if not state.vetted:
+            try:
+                self.vet(state)
+            except BaseException:
+                state.in_use.release()
+                raise
+
+    def read(self, state: State) -> State:
+        """A state of the policy, to read its numbers."""
+        with self(state):
+            return state
+
+    def vet(self, state: State) -> None:
+        """Check the numbers of a loaded state against its policy."""
+        if state.owner != self.owner:
+            check_revision(state.owner, self.owner)
+            got = f"a state of another policy ({state.owner})"
+            raise BadInput("state", got, f"a state of this one ({self.owner})", "use the policy that saved it")
+        vet(state, self.reach, self.rewards)
+        state.vetted = True
+
+    def check_layout(self, state: State) -> None:
+        """Refuse a state with other groups, or of another revision, which may have others."""
+        check_revision(state.owner, self.owner)
+        if not np.array_equal(state.layout.flags, self.layout.flags):
+            mine, other = ({n: g.shape for gs in one.groups.values() for n, g in gs.items()}
+                           for one in (self.layout, state.layout))
+            name = next(name for name in {**mine, **other} if mine.get(name) != other.get(name))
+            wanted = f"a state of this policy, with {name} of shape {mine.get(name, 'none')}"
+            raise BadInput("state", f"{name} of shape {other.get(name, 'none')}", wanted, "pass what its start() gave")
+
+
+class _Held:
+    """A state that is held for a block."""
+
+    __slots__ = ("hold", "state")
+
+    def __init__(self, hold: Hold, state: State) -> None:
+        self.hold, self.state = hold, state
+
+    def __enter__(self) -> State:
+        self.hold.enter(self.state)
+        return self.state
+
+    def __exit__(self, kind: type[BaseException] | None, slip: BaseException | None, at: TracebackType | None) -> None:
+        self.state.in_use.release()
+
+
+_in_scores, _on_tiles = places(ScoreScratch), places(Tiles)
+
+
+def on_a_line(size: int) -> Floats:
+    """`size` zeros that begin on a cache line."""
+    raw = np.zeros(size + EIGHT)
+    start = -(raw.__array_interface__["data"][0] // 8) % EIGHT
+    return raw[start : start + size]
+
+
+def for_scores(dim: int, n: int) -> tuple[Floats, int]:
+    """Scratch for the scores of n arms by any engine: means at its beginning, and the offset of the bonuses."""
+    at = _in_scores(dim, n)["bonus"]
+    assert at == _on_tiles(dim, n)["bonus"], "engines leave bonuses at one place"
+    return on_a_line(max(score_scratch_size(dim, n), lazy_size(dim, n))), at
+
+
+def proposed(scratch: Floats, dim: int, n: int) -> Floats:
+    """What is proposed of n arms, in scratch for their scores."""
+    at = _in_scores(dim, n)["proposed"]
+    return scratch[at : at + n]
+
+
+def for_rounds(dim: int, n: int, lesson: int) -> Floats:
+    """Scratch for rounds with n arms by any engine, whose updates use `lesson` numbers."""
+    return on_a_line(_size_of_rounds(dim, n, lesson))
+
+
+@lru_cache(maxsize=256)
+def _size_of_rounds(dim: int, n: int, lesson: int) -> int:
+    return int(max(score_scratch_size(dim, n) + lesson, lazy_size(dim, n)))

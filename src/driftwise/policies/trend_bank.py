@@ -35,11 +35,10 @@ from driftwise.policies.adapt import Bank, Base, fades
 from driftwise.policies.answers import effective_observations
 from driftwise.policies.arms import Arms, ArmSet, Choice
 from driftwise.policies.linear import BELIEF, LinearUCB, believed, ridges_of, whole_matrix
-from driftwise.policies.live import Entries, report
+from driftwise.policies.live import Entries, for_scores, proposed, report
 from driftwise.policies.memory import Fade, Keep, Memory, Trend
 from driftwise.policies.posterior import PosteriorUCB
 from driftwise.policies.questions import LevelReport
-from driftwise.policies.scratch import for_scores, proposed
 from driftwise.policies.state import State
 from driftwise.policies.vetting import LATEST
 

@@ -25,9 +25,8 @@ from driftwise.service.core.peers import Alone, Peers, Unwatched, Watch
 from driftwise.service.core.recompute import eras_of, explain
 from driftwise.service.core.refold import bring_up
 from driftwise.service.core.setup import Setup, declared_body, same_stream, setup
-from driftwise.service.core.steady import steady
 from driftwise.service.core.stream import Stream
-from driftwise.service.core.waiting import leading, resolve
+from driftwise.service.core.waiting import leading, resolve, steady
 from driftwise.service.core.warming import end_soon, warm
 from driftwise.service.stores.records import Damaged, EraRow, EventRow, RewardRow, StreamRow
 from driftwise.service.stores.store import Store

@@ -37,9 +37,8 @@ from driftwise.service.http.endpoint import (
     headers_of,
     refuse,
 )
-from driftwise.service.http.logs import ServerLog
+from driftwise.service.http.logs import ServerLog, traceparent
 from driftwise.service.http.sites import Site
-from driftwise.service.http.tracing import traceparent
 from driftwise.service.http.webhook import Sender, Webhook
 from driftwise.service.stores.records import KeyRow
 from driftwise.service.wire.openapi import document

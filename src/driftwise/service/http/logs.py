@@ -1,7 +1,7 @@
 """Structured logs: one JSON object per line on stderr, without bodies, keys, queries or headers other than the trace.
 
 A thread writes the lines, so that a slow reader of the log delays no decision. If too many lines wait, further lines
-are counted and dropped.
+are counted and dropped. The trace is W3C's (https://www.w3.org/TR/trace-context/#traceparent-header).
 """
 
 from __future__ import annotations
@@ -16,8 +16,6 @@ import traceback
 from typing import Any, TextIO
 
 import msgspec
-
-from driftwise.service.http.tracing import traceparent
 
 _PLAIN = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
 _WAITING = 1_000  # lines that may wait to be written
@@ -77,3 +75,23 @@ def _plain(name: str) -> str:
     """A name as streams and routes have them; "" for any other text, which could contain control codes of a
     terminal."""
     return name if _PLAIN.fullmatch(name) else ""
+
+
+# version, trace-id, parent-id and flags in lower-case hex. No id is all zeros and no version is ff. Versions after 00
+# may have more after a dash, which is dropped.
+_PARENT = re.compile(rb"((?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2})(?:-.*)?")
+
+
+def traceparent(scope: dict[str, Any]) -> str | None:
+    """The trace that a request is part of. None if the header is absent, repeated or malformed: the standard says to
+    ignore such headers."""
+    found = None
+    for name, value in scope["headers"]:
+        if name == b"traceparent":
+            if found is not None:
+                return None
+            found = value
+    if found is None:
+        return None
+    told = _PARENT.fullmatch(found)
+    return None if told is None or (found[:2] == b"00" and len(found) != 55) else told[1].decode()

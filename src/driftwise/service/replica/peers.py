@@ -10,7 +10,7 @@ import numpy as np
 from driftwise.agent.record import is_automatic
 from driftwise.ledger import LESSONS
 from driftwise.service.core.fold import resume
-from driftwise.service.core.overdue import MOST
+from driftwise.service.core.peers import MOST
 from driftwise.service.core.setup import Setup
 from driftwise.service.core.stream import Stream
 from driftwise.service.stores.postgres import PostgresStore, Replica
