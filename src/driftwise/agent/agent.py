@@ -392,7 +392,7 @@ class Agent:
         if found is Conflict.CANCELLED:
             raise BadInput("id", f"{id!r}, which was cancelled", "a decision that was carried out", "drop the reward")
         if found is Conflict.OTHER:
-            wanted = f"{entry.value:g}, the reward that {id!r} already has"
+            wanted = f"{entry.value!r}, the reward that {id!r} already has"
             raise BadInput("value", value, wanted, "the first reward stands")
         return found
 
