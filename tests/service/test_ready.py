@@ -203,9 +203,9 @@ def test_a_server_that_is_told_to_stop_waits_for_no_compile(tmp_path, number, wh
         time.sleep(0.3)
     began = time.monotonic()
     os.kill(server.process.pid, number)
-    assert server.process.wait(20) == 0
+    assert server.process.wait(50) == 0
     spent, told = time.monotonic() - began, server.end()
-    assert spent < 4.0, spent  # two seconds on an idle machine
+    assert spent < 40.0, spent  # two seconds on an idle machine; one that waits needs a minute
     assert "Traceback" not in told and '"stopped"' in told
     if when == "put":
         asking.join()
