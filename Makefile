@@ -4,27 +4,32 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 FIGURE := $(VENV)/.figure
-INSTALL := DRIFTWISE_WHEEL=pure $(BIN)/python -m pip install --disable-pip-version-check --editable
+# Bytecode of what is imported is written when it is: to compile all that is installed takes 20 s.
+INSTALL := DRIFTWISE_WHEEL=pure $(BIN)/python -m pip install --disable-pip-version-check --no-compile --editable
+# Tests wait for servers and browsers now and then. A file is of one worker, which makes its fixtures once.
+PYTEST := $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 # Bytecode is kept, also where the environment forbids it: else every process that tests start compiles the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test test-slow lint warm guard bench reliability docs links dist clean
+.PHONY: run test test-slow checked lint warm guard bench reliability docs links dist clean
 
 run: $(FIGURE)  ## set up and reproduce the paper's linear figure
 	$(BIN)/driftwise reproduce lb --out results
 
-test: lint  ## set up and run all checks: lint, types, layers, tests
-	$(BIN)/python -m pytest -n 2 -m "not slow"
+test: checked  ## set up and run all checks: lint, types, layers, tests
+	$(PYTEST) -m "not slow"
 
-test-slow: lint  ## the same with the larger statistical suites
-	$(BIN)/python -m pytest -n 2
+test-slow: checked  ## the same with the larger statistical suites
+	$(PYTEST)
+
+checked: $(READY)
+	$(MAKE) --no-print-directory --jobs 2 lint warm
 
 lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-test test-slow: warm
 warm: $(READY)
 	$(BIN)/python tests/warm.py
 

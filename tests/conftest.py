@@ -20,6 +20,19 @@ settings.register_profile("driftwise", derandomize=True, deadline=None)
 settings.load_profile("driftwise")
 
 
+# Files that take longest, which come first: the processes that test side by side then end at nearly the same time.
+LONGEST = (
+    "test_belief", "test_browser", "test_catalogue", "test_runs", "test_glm_policies", "test_guard", "test_lemmas_2_3",
+    "test_sampling", "test_naive_glm", "test_extending", "test_dashboard", "test_cluster", "test_neighbours",
+    "test_levels", "test_faults", "test_project", "test_definitions", "test_shipped", "test_defects", "test_evidence",
+)  # fmt: skip
+
+
+def pytest_collection_modifyitems(items):
+    places = {name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: places.get(item.path.stem, len(places)))
+
+
 def shorter(spec):
     """A spec of the package with a tenth of its rounds; horizons of growth specs double from a hundred."""
     from driftwise.lab.run.spec import parse

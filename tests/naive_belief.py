@@ -257,8 +257,8 @@ class Lane:
 
     def now(self):
         """Vectors, rewards, weights and lags at the present clock, and strengths."""
-        rewards, weights, lags, at, strengths = self.rows[:, self.dim :].T.copy()
-        X, since = self.rows[:, : self.dim].copy(), self.clock - at
+        rewards, weights, lags, at, strengths = self.rows[:, self.dim :].T
+        X, since = self.rows[:, : self.dim], self.clock - at
         return X, rewards, weights * self.gamma**since, lags + since, strengths
 
     def take_over(self, other):
@@ -267,16 +267,16 @@ class Lane:
         lags, at = lags if other.trend else np.zeros_like(lags), np.full_like(lags, self.clock)
         self.rows = np.column_stack([X, rewards, weights, lags, at, strengths])
 
-    def ridges(self, ridge, units):
+    def ridges(self, ridge, units, now=None):
         """The ridge of every feature."""
-        X, _, w, _, strengths = self.now()
+        X, _, w, _, strengths = self.now() if now is None else now
         trace = ((w * strengths)[:, None] * (X / units) ** 2).sum() if units is not None else 0.0
         return max(ridge, 1e-12 * trace) * (1.0 if units is None else units**2)
 
     def posterior(self, ridge, units=None):
         """Mean of theta and its covariance over R^2."""
-        X, r, w, lags, strengths = self.now()
-        ridges = self.ridges(ridge, units)
+        now = X, r, w, lags, strengths = self.now()
+        ridges = self.ridges(ridge, units, now)
         return posterior(X, r, w * strengths, ridges, *((lags, self.rounds) if self.trend else ()))
 
     def forecast(self, x, ridge, units):
@@ -557,9 +557,9 @@ class Levels:
 
     def forecasts(self, x, ridge, units, guess, ticks):
         """(value, variance over R^2) of the reward of x by every lane."""
-        found = []
+        found, told = [], {one: one.fit(guess, ticks) for one in self.filters}
         for one in self.lanes:
-            center, reward, v = one.level.fit(guess, ticks)
+            center, reward, v = told[one.level]
             value, variance = one.lane.forecast(x - center, ridge, units)
             found.append((reward + value, v + variance))
         return found

@@ -83,14 +83,19 @@ def agree(fast, slow, state, arms, close=CLOSE, priced=False):
     return choice.arm
 
 
+def near(found, wanted):
+    """Whether all numbers are those wanted, as pytest.approx has it, which takes a thousand times as long."""
+    return len(found) == len(wanted) and (np.abs(found - wanted) <= np.maximum(CLOSE * np.abs(wanted), 1e-12)).all()
+
+
 def replay(fast, slow, steps, every=1):
     """The twin replays the fast one's arms; the bank's weights and the learned noise and scale agree too."""
     state = fast.start()
     for t, (arms, rewards, ticks, age, pause) in enumerate(steps):
         arm = agree(fast, slow, state, arms) if t % every == 0 else fast.choose(state, arms).arm
         if isinstance(slow, NaivePosterior | Bank) and hasattr(fast, "report"):
-            told = fast.report(state)
-            assert told == pytest.approx({one: slow.report()[one] for one in told}, rel=CLOSE)
+            told, found = fast.report(state), slow.report()
+            assert told == pytest.approx({one: found[one] for one in told}, rel=CLOSE)
         fast.learn(state, arms, arm, float(rewards[arm]), ticks=ticks, age=age)
         slow.learn(arms, arm, float(rewards[arm]), ticks=ticks, age=age)
         if pause is not None:
@@ -98,10 +103,10 @@ def replay(fast, slow, steps, every=1):
             slow.advance(pause)
         assert state.clock == slow.clock
         if isinstance(slow, Bank):
-            assert state.scores / state.scores.sum() == pytest.approx(slow.weights / slow.weights.sum(), rel=CLOSE)
+            assert near(state.scores / state.scores.sum(), slow.weights / slow.weights.sum())
             assert state.marks[book.TAKEN_OVER] == len(slow.taken_over)
         if getattr(slow, "levels", None) is not None:
-            assert state.level_scores == pytest.approx(slow.levels.weights, rel=CLOSE, abs=1e-12)
+            assert near(state.level_scores, slow.levels.weights)
     agree(fast, slow, state, arms, priced=True)
     return state
 
@@ -152,9 +157,11 @@ def test_only_zeros_say_nothing_of_the_noise():
 # ---------------------------------------------------------------------------------------------------------- banks
 
 BANKED = {one: TOLD[one] for one in TOLD if one != "a ridge"}  # see test_a_told_ridge_is_that_of_a_trend_too
+# One value alone is hardly ever given.
+RARE = [pytest.param(one, marks=pytest.mark.slow) if one in ("R", "S", "a guess") else one for one in BANKED]
 
 
-@pytest.mark.parametrize("told", BANKED)
+@pytest.mark.parametrize("told", RARE)
 def test_the_trend_bank_is_its_slow_twin(told):
     taken_over = []
     for dim, fresh, live, zeros in ((1, False, True, 0), (2, True, True, 5), (2, False, False, 0), (3, False, True, 3)):
@@ -165,7 +172,7 @@ def test_the_trend_bank_is_its_slow_twin(told):
     assert taken_over
 
 
-@pytest.mark.parametrize("told", BANKED)
+@pytest.mark.parametrize("told", RARE)
 def test_lanes_with_a_level_are_their_slow_twins(told):
     # No level is believed in at first; in most streams one is later.
     believed = []

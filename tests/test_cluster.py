@@ -233,6 +233,7 @@ def wait_for(what, process, seconds=120.0):
         time.sleep(0.02)
 
 
+@pytest.mark.slow
 def test_workers_drivers_and_the_scheduler_are_lost_and_the_bytes_are_the_same(tmp_path, scheduler, drive):
     """One of each is lost: a worker's chunk is run again; after a driver or a scheduler the same command continues."""
     text = TEXT.replace("trials = 6", "trials = 200").replace("trials = 4\n", "").replace("2000", "20000")

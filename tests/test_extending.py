@@ -83,7 +83,8 @@ def changed(text, place):
 
 def carry_out(folder, *names):
     """A copy of the sources and of the slow twins, with these recipes applied."""
-    shutil.copytree(ROOT / "src", folder / "src", ignore=shutil.ignore_patterns("__pycache__"))
+    # With bytecode, which is of unchanged files, and without compiled code.
+    shutil.copytree(ROOT / "src", folder / "src", ignore=shutil.ignore_patterns("driftwise-*"))
     (folder / "tests").mkdir()
     shutil.copy(ROOT / "tests" / "naive.py", folder / "tests")
     for path, lines in (change for name in names for change in changes(name)):
@@ -352,6 +353,7 @@ def try_power():
             make()
 
 
+@pytest.mark.slow
 def test_a_memory_that_is_no_fade_takes_four_files(tmp_path):
     assert count("A power")[0] == 4
     tried(carry_out(tmp_path, "A power"), "A power", try_power)

@@ -120,7 +120,7 @@ def test_every_linear_choice_is_that_of_the_formula_with_the_same_normals(name, 
     replayed(*linear_twins(name, dim, kind), dim, fresh=fresh, tolerance=1e-9, clicks=False)
 
 
-@pytest.mark.parametrize("link", ["logistic", "probit"])
+@pytest.mark.parametrize("link", ["logistic", pytest.param("probit", marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("kind", "estimate"), [
     ("keep", "exact"), ("fade", "exact"), ("window", "exact"), ("restart", "exact"),
     ("keep", "one-pass"), ("fade", "one-pass"), ("restart", "one-pass"),

@@ -205,7 +205,7 @@ while True:
 """
 
 
-@pytest.mark.parametrize("format", ["parquet", "jsonl"])
+@pytest.mark.parametrize("format", ["parquet", pytest.param("jsonl", marks=pytest.mark.slow)])
 def test_kill_9_leaves_whole_parts_with_all_that_was_flushed(format, tmp_path):
     for trial in range(3):
         folder = tmp_path / str(trial)

@@ -89,7 +89,8 @@ def test_nothing_kept_has_gone(compiled):
     assert set(compiled[0]) == set(KEPT["rows"])
 
 
-@pytest.mark.parametrize("dims", [(2,), pytest.param(guard.DIMS, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("dims", [(2,), guard.DIMS])
 def test_interpreted_is_compiled_to_the_last_bit(compiled, dims):
     seen, _ = compiled
     rows = guard.interpreted(dims, guard.ROUNDS)

@@ -16,6 +16,7 @@ def test_no_whole_number_of_a_state_can_crash_a_lesson():
     _no_findings("integers", 100)
 
 
+@pytest.mark.slow
 def test_no_number_of_a_state_can_crash_or_stall_a_lesson():
     _no_findings("floats", 5, every=5)
 

@@ -52,7 +52,7 @@ def variants(dim):
     return policies
 
 
-@pytest.mark.parametrize("dim", [1, 2, 5])
+@pytest.mark.parametrize("dim", [1, 2, pytest.param(5, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", list(variants(2)))
 def test_every_policy_keeps_every_law(name, dim):
     assert len(checks.check_policy(variants(dim)[name])) >= 10

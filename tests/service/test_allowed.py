@@ -17,7 +17,7 @@ TRACE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 AUTO = {"name": "Auto", "dim": 2}
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.slow)])
 def db(request, tmp_path):
     return tmp_path / "a.db" if request.param == "sqlite" else request.getfixturevalue("database")
 

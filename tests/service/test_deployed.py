@@ -38,7 +38,9 @@ def calls():
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="docs/curl.md is not run: install curl")
-@pytest.mark.parametrize("keyed", [False, True], ids=["open", "with keys"])
+@pytest.mark.parametrize(
+    "keyed", [pytest.param(False, id="open", marks=pytest.mark.slow), pytest.param(True, id="with keys")]
+)
 def test_every_line_of_the_curl_page_gets_what_it_says(tmp_path, keyed):
     SQLiteStore(tmp_path / "a.db").close()
     key = keeping.create_key(tmp_path / "a.db", "decide,reward,admin", "*", "") if keyed else ""

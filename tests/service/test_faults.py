@@ -133,8 +133,11 @@ def alive(server):
         os.kill(server.process.pid, signal.SIGUSR1)
         line, until = "", time.monotonic() + 600.0
         while not line.startswith('{"tasks"') or not line.endswith("}\n"):
-            line = server.process.stderr.readline()
-            assert line or server.process.poll() is None, "the server has gone"
+            more = server.process.stderr.readline()
+            if not more:
+                time.sleep(0.01)
+            line = more if line.endswith("\n") else line + more  # a line may come in two parts
+            assert more or server.process.poll() is None, "the server has gone"
             assert time.monotonic() < until, "the server does not tell"
         found = json.loads(line)
         if not found["connections"]:

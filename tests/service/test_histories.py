@@ -121,7 +121,8 @@ def check_pages(db, streams, now):
 
 
 @pytest.mark.parametrize(("length", "restarts"), [
-    (1, False), (2, True), *(pytest.param(3, restarts, marks=pytest.mark.slow) for restarts in (False, True)),
+    (1, False),
+    *(pytest.param(*case, marks=pytest.mark.slow) for case in ((2, True), (3, False), (3, True))),
 ])  # fmt: skip
 def test_whatever_a_stream_lived_through_comes_out_again(tmp_path, length, restarts):
     now = [START]

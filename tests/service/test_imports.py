@@ -26,7 +26,7 @@ CASES = {
 }
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.slow)])
 def db(request, tmp_path):
     return tmp_path / "b.db" if request.param == "sqlite" else request.getfixturevalue("database")
 

@@ -66,7 +66,10 @@ def dbs(request, tmp_path):
     return server.database(), server.database()
 
 
-@pytest.mark.parametrize("kind", STREAMS)
+@pytest.mark.parametrize("kind", [
+    "looks", "draws", "holdback", "shadow",
+    *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("bonus", "exploration", "looks at clicks", "fallback")),
+])  # fmt: skip
 def test_options_of_a_decision_keep_every_promise_together(dbs, tmp_path, kind):
     db, copy = dbs
     body = {"rewards": [0, 1], **STREAMS[kind]}

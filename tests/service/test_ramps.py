@@ -14,7 +14,7 @@ from driftwise.service.stores.store import TABLES, seal, select
 from service.living import ARMS, BODY, living
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.slow)])
 def db(request, tmp_path):
     return tmp_path / "a.db" if request.param == "sqlite" else request.getfixturevalue("database")
 

@@ -66,7 +66,7 @@ DRIFTS = {
 }  # fmt: skip
 FAMILIES = {"Lemma 2": "GLB-WeightUCB", "Lemma 3": "SCB-WeightUCB"}
 TIGHT, SATURATED = "jumps in one dimension, hardly any ridge", "a saturated turn"
-QUICK = ["a turn, tuned to it", TIGHT]
+QUICK = [TIGHT]
 
 
 def tuned(name, drift, **more):
@@ -92,8 +92,9 @@ def test_violations_in_200_drifting_runs_are_no_more_than_delta_allows(name, dri
 
 @pytest.mark.parametrize(
     ("name", "drift", "share"),
-    [("GLB-WeightUCB", TIGHT, 1 / 10), ("GLB-WeightUCB", "a turn, tuned to it", 1 / 8),
-     ("SCB-WeightUCB", "a turn, tuned to it", 1 / 20)],
+    [("GLB-WeightUCB", TIGHT, 1 / 10),
+     pytest.param("GLB-WeightUCB", "a turn, tuned to it", 1 / 8, marks=pytest.mark.slow),
+     pytest.param("SCB-WeightUCB", "a turn, tuned to it", 1 / 20, marks=pytest.mark.slow)],
 )  # fmt: skip
 def test_a_fraction_of_the_radius_would_be_found_out(name, drift, share):
     # The power of the counts above: with this share of the bonus most runs are violations. More would not be: the

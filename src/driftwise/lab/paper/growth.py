@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from driftwise.draw.figure import Figure, Guide, Line, Reference
 from driftwise.kernels.links import LINKS
 from driftwise.kernels.links import mean as link_mean
 from driftwise.lab.paper.claims import NO, OPEN, YES, Measured
+from driftwise.lab.paper.inequalities import logistic
 from driftwise.lab.paper.theorems import THEOREMS, Setting, Theorem
 from driftwise.simulation import half_width
 from driftwise.theory.orders import LOWER, ORDERS, PREVIOUS, Order
@@ -146,7 +147,8 @@ def random_loss(world: World, seed: int, trials: int = 5) -> float:
     """The approximate regret of uniformly random play in a world, from a shorter world of the same kind."""
     shorter = dataclasses.replace(world, horizon=min(world.horizon, _SAMPLE))
     code = world.link_code
-    mean = np.vectorize(lambda z: link_mean(code, z)) if world.link_name != "identity" else np.asarray
+    mean: Any = logistic if world.link_name == "logistic" else np.vectorize(lambda z: link_mean(code, z))
+    mean = np.asarray if world.link_name == "identity" else mean
     lost = 0.0
     for trial in range(trials):
         for tape in shorter.tapes(seed, trial):  # θ moves little from round to round, so every tenth round is enough

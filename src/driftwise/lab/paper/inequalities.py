@@ -14,7 +14,8 @@ HISTORIES = 3000
 NUMBERS = (4, 6, 8, 11, 12, 13, 14)
 
 
-def _mean(z: Floats) -> Floats:
+def logistic(z: Floats) -> Floats:
+    """Means of rewards under the logistic link."""
     return np.asarray(0.5 * (1.0 + np.tanh(0.5 * z)))
 
 
@@ -54,7 +55,7 @@ def _bias(X: Floats, theta: Floats, forget: float, lam: float, S: float, L: floa
     then, k, c = np.sum(X * theta[:-1], axis=1), 0.25, float(_slope(np.array(S * L)))
     V = lam * np.eye(d) + (X * weights[:, None]).T @ X
     H = lam * c * np.eye(d) + (X * (weights * _slope(now))[:, None]).T @ X
-    linear, clicks = X.T @ (weights * (then - now)), X.T @ (weights * (_mean(now) - _mean(then)))
+    linear, clicks = X.T @ (weights * (then - now)), X.T @ (weights * (logistic(now) - logistic(then)))
     right = max(th.bias_bound(theta, forget, lam, L) * math.sqrt(lam) / L, 1e-300)  # 0 where θ stands still
     return {4: _length(linear, V) / right, 6: _length(clicks, V) / (k * right),
             8: _length(clicks, H) * math.sqrt(c) / (k * right)}  # fmt: skip

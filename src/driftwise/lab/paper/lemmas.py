@@ -61,8 +61,9 @@ def errors(number: int, world: World, policy: Any, twin: Compiled | None = None,
     for tape in world.tapes(seed):
         arms = np.ascontiguousarray(tape.arms[0].T)
         for draw in tape.draws:
-            truth = np.asarray(mean(arms @ theta[t]), dtype=np.float64)
+            values = arms @ theta[t]
             if t % EVERY == EVERY - 1:
+                truth = np.asarray(mean(values), dtype=np.float64)
                 scores = policy.scores(state, arms)
                 error = np.abs(scores.mean - truth)
                 bias = bias_factor * th.bias_bound(theta[: t + 1], policy.memory.forget, policy.lam, policy.L)
@@ -72,7 +73,8 @@ def errors(number: int, world: World, policy: Any, twin: Compiled | None = None,
                     two = _window_bias(theta[: t + 1], policy) + float(twin.scores(beside, arms).bonus.mean())
                 found.append((t + 1.0, error.mean(), bias, scores.bonus.mean(), two))
             arm = policy.choose(state, arms).arm
-            noisy = truth[arm] + world.noise * draw if world.reward == "gaussian" else float(draw < truth[arm])
+            played = float(mean(values[arm]))
+            noisy = played + world.noise * draw if world.reward == "gaussian" else float(draw < played)
             policy.learn(state, arms, arm, float(noisy))
             if twin is not None and beside is not None:
                 twin.learn(beside, arms, arm, float(noisy))
