@@ -102,7 +102,8 @@ def simulate(
         seconds={name: np.zeros(count) for name in named},
         rounds=rounds,
         seed=seed,
-        memory={name: np.empty((count, len(rounds))) for name, one in named.items() if _effective(one, stepped)},
+        memory={name: np.empty((count, len(rounds))) for name, one in named.items()
+                if _compiled(one, stepped) and len(asked(one).effective()) > 1},
         report={name: [{}] * count for name, one in named.items() if asked(one).reports},
         x={name: np.empty((count, len(rounds), world.dim)) for name in named if world.region is not None},
     )
@@ -139,10 +140,14 @@ def _compile_all(
         if name in wide:
             eight.compile_eight(policy, world)  # type: ignore[arg-type]
         if _compiled(policy, stepped) and (name not in wide or 0 < count % EIGHT < engines.FEWEST):
-            if _is_brief(policy, world, count):  # type: ignore[arg-type]
+            one: Any = policy
+            sets = world.horizon if world.fresh else 1
+            if one.is_brief(Sizes(sets, world.dim, world.count, world.horizon, count)):
                 brief.add(name)
-            else:
-                _compile(policy, world)  # type: ignore[arg-type]
+                continue
+            arms = np.zeros((2 if world.fresh else 1, world.dim, world.count))  # the number of sets selects the entry
+            nothing = Tape(arms, np.zeros((0, world.dim)), np.zeros(0), np.zeros(0))
+            _play(one, one.start(0), world, nothing, 0.0, np.zeros(0, dtype=np.int64), np.zeros(0))
     return brief
 
 
@@ -211,23 +216,6 @@ def _compiled(policy: Policy, stepped: bool) -> bool:
     return not stepped and not asked(policy).stepped
 
 
-def _effective(policy: Policy, stepped: bool) -> bool:
-    """Whether a policy chooses among several memories and reports which one it used."""
-    return _compiled(policy, stepped) and len(asked(policy).effective()) > 1
-
-
-def _compile(policy: Compiled, world: World) -> None:
-    """Compile the entry, or load it from the cache, before times are measured."""
-    arms = np.zeros((2 if world.fresh else 1, world.dim, world.count))  # the number of sets selects the entry
-    nothing = Tape(arms, np.zeros((0, world.dim)), np.zeros(0), np.zeros(0))
-    _play(policy, policy.start(0), world, nothing, 0.0, np.zeros(0, dtype=np.int64), np.zeros(0))
-
-
-def _is_brief(policy: Compiled, world: World, count: int) -> bool:
-    sets = world.horizon if world.fresh else 1
-    return policy.is_brief(Sizes(sets, world.dim, world.count, world.horizon, count))
-
-
 def _trial(
     named: Mapping[str, Policy], world: World, trial: int, row: int, result: Result, stepped: bool, brief: set[str],
     tick: Callable[[float], None],
@@ -244,7 +232,7 @@ def _trial(
         kept = result.rounds[first:last] - done - 1
         for name, policy in named.items():
             play: Any = partial(_play, as_python=name in brief) if _compiled(policy, stepped) else _step
-            if not stepped and _has_stretch(policy, tape):
+            if not stepped and len(tape.arms) == 1 and can_compile() and getattr(policy, "has_stretch", False):
                 play = _stretch
             if world.region is not None:
                 play = partial(_search, vectors=vectors)
@@ -273,15 +261,10 @@ def _play(
     return policy.play(state, *tape, *told, total, chosen, regret, as_python=as_python)
 
 
-def _has_stretch(policy: Policy, tape: Tape) -> bool:
-    """Whether a policy without kernels plays rounds on fixed arms in one call of its own (policies/neighbours)."""
-    return len(tape.arms) == 1 and can_compile() and getattr(policy, "has_stretch", False)
-
-
 def _stretch(
     policy: Any, state: Any, world: World, tape: Tape, total: float, chosen: Ints, regret: Floats
 ) -> None:
-    """Play a stretch of rounds on fixed arms in one call."""
+    """Play a stretch of rounds on fixed arms in one call of a policy without kernels (policies/neighbours)."""
     rounds = Rounds(*tape, world.link_code, world.reward_code, float(world.noise))
     policy.stretch(state, FixedRounds(rounds, total, chosen, regret))
 

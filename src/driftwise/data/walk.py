@@ -101,7 +101,9 @@ class ArmSource:
         named = self._named(batch, row, known)
         made = self.encoder.arms((batch.context[row] if batch.context is not None else None) or {}, list(named))
         arm = int(batch.arm[row])  # type: ignore[index]
-        if batch.x is not None and 0 <= arm < len(made) and not _alike(made[arm], batch.x[row]):
+        if batch.x is not None and 0 <= arm < len(made) and not (
+            made[arm].shape == batch.x[row].shape and np.abs(made[arm] - batch.x[row]).max() <= _SAME
+        ):
             wanted = f"the vector that these features make of item {named[arm]!r}"
             raise batch.bad(row, "x", "another vector", wanted, "pass features= and items= of the agent that logged")
         return made
@@ -112,10 +114,6 @@ class ArmSource:
         if not named or unknown is not None:
             raise batch.bad(row, "candidates", unknown or "nothing", "names of items", "add it to items=")
         return named
-
-
-def _alike(made: Floats, logged: Floats) -> bool:
-    return made.shape == logged.shape and bool(np.abs(made - logged).max() <= _SAME)
 
 
 class BorrowedRows:

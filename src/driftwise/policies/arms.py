@@ -82,10 +82,6 @@ class Scores(NamedTuple):
         return Choice(arm, float(self.mean[arm] + self.bonus[arm]), float(self.mean[arm]), float(self.bonus[arm]))
 
 
-def _numeric(values: object) -> bool:
-    return type(values) is np.ndarray and values.dtype.kind in "fiu"  # masked arrays and others are checked in full
-
-
 class Drawn(NamedTuple):
     """A uniform draw, its number on a curve or its index in a list, and how likely it was: a density by the set's own
     measure if `dense`, otherwise a probability."""
@@ -156,7 +152,8 @@ class ArmSet(ActionSet):
     measure = "count"
 
     def __init__(self, arms: npt.ArrayLike) -> None:
-        rows = contiguous(arms) if _numeric(arms) else None
+        plain = type(arms) is np.ndarray and arms.dtype.kind in "fiu"  # masked arrays and others are checked in full
+        rows = contiguous(arms) if plain else None
         if rows is None or rows.ndim != 2 or not rows.size:
             rows = array("arms", arms, (None, None), ROWS)
         self.count, self.dim = rows.shape

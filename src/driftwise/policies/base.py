@@ -231,7 +231,10 @@ class Compiled(Answers):
         """One update. If its solver fails, the state stays as it was."""
         check_clock(state.clock, ticks)
         if self.can_fail:
-            state.keep_spare(self.renew)
+            if state.spare is None:
+                state.spare = state.copy()
+            else:
+                self.renew(state.spare, state)
         room = int(self.layout.flags[ROOM])
         before = state.counters[0, DROPPED] if room else 0.0
         try:
@@ -305,17 +308,13 @@ class Compiled(Answers):
     def _lesson(
         self, state: State, x: Floats, arm: int, reward: float, ticks: float, age: float, *beside: Any
     ) -> None:
-        scratch = np.zeros(self._scratch(self._atoms_used(state)))
+        # The number of atoms in use is read while the state is held; its value is not trusted.
+        used = int(state.cursor[USED]) if self.layout.flags[CURSORS] else 0
+        scratch = np.zeros(self._scratch(min(max(0, used), int(self.layout.flags[ATOMS]))))
         status = self.entries.learn(
             *self.point, state.floats, state.ints, scratch, x, 0, arm, reward, ticks, age, *beside
         )
         report(status)
-
-    def _atoms_used(self, state: State) -> int:
-        """The number of atoms in use, to size scratch. Read only while the state is held; the value is not trusted."""
-        if not self.layout.flags[CURSORS]:
-            return 0
-        return min(max(0, int(state.cursor[USED])), int(self.layout.flags[ATOMS]))
 
     def _scratch(self, used: int) -> int:
         """The size of an update's scratch with `used` atoms in use."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -204,9 +204,4 @@ def proposed(scratch: Floats, dim: int, n: int) -> Floats:
 
 def for_rounds(dim: int, n: int, lesson: int) -> Floats:
     """Scratch for rounds with n arms by any engine, whose updates use `lesson` numbers."""
-    return on_a_line(_size_of_rounds(dim, n, lesson))
-
-
-@lru_cache(maxsize=256)
-def _size_of_rounds(dim: int, n: int, lesson: int) -> int:
-    return int(max(score_scratch_size(dim, n) + lesson, lazy_size(dim, n)))
+    return on_a_line(int(max(score_scratch_size(dim, n) + lesson, lazy_size(dim, n))))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import Field, field, fields, is_dataclass
+from dataclasses import field, fields, is_dataclass
 from typing import Any
 
 from driftwise._internal.container import short_digest
@@ -21,10 +21,6 @@ def later(default: Any) -> Any:
     return field(default=default, metadata={"later": True})
 
 
-def _is_said(thing: Any, one: Field[Any]) -> bool:
-    return not one.metadata.get("later") or getattr(thing, one.name) != one.default
-
-
 def described(thing: Any) -> Any:
     """A policy, or a part of one, as plain data with its type; values that JSON does not have are written as strings.
 
@@ -33,8 +29,9 @@ def described(thing: Any) -> Any:
     if isinstance(thing, (tuple, list)):
         return [described(one) for one in thing]
     if is_dataclass(thing) and not isinstance(thing, type):
-        said = (one.name for one in fields(thing) if _is_said(thing, one))
-        return {"type": type(thing).__name__} | {name: described(getattr(thing, name)) for name in said}
+        said = {one.name: getattr(thing, one.name) for one in fields(thing)
+                if not one.metadata.get("later") or getattr(thing, one.name) != one.default}  # fmt: skip
+        return {"type": type(thing).__name__} | {name: described(value) for name, value in said.items()}
     if isinstance(thing, (str, bool, type(None))):
         return thing
     if isinstance(thing, Timed):

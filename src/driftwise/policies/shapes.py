@@ -28,10 +28,6 @@ from driftwise.policies.searching import Index, Peak, lost
 MOST_SIDES, STARTS = 20, 16
 
 
-def _normals(low: int, high: int, number: int, dim: int) -> Floats:
-    return np.array([normal(low, high, number, COUNTER + i, 0) for i in range(dim)])
-
-
 def _summit(image: tuple[Floats, bool], index: Index) -> Peak:
     x = np.empty(index.dim)
     if not summit_(index.form, *image, x):
@@ -76,7 +72,7 @@ class Ball(Region):
 
 def _within(low: int, high: int, number: int, dim: int) -> Floats:
     """A uniform point of the unit ball."""
-    y = _normals(low, high, number, dim)
+    y = np.array([normal(low, high, number, COUNTER + i, 0) for i in range(dim)])
     return np.asarray(power(uniform(low, high, number, COUNTER + dim, 0), 1.0 / dim) / length(y) * y)
 
 

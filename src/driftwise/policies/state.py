@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -179,13 +179,6 @@ class State:
         """End a use that was interrupted, if no other thread has the state."""
         if self.in_use.locked():
             self.in_use.release()
-
-    def keep_spare(self, renew: Callable[[State, State], None]) -> None:
-        """Keep a copy for the rollback of a failed update. `renew` updates an existing copy."""
-        if self.spare is None:
-            self.spare = self.copy()
-        else:
-            renew(self.spare, self)
 
     def become(self, other: State) -> None:
         """Take over all numbers of another state of the same layout."""

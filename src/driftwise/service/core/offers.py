@@ -198,9 +198,4 @@ def stored_arms(store: Store, row: DecisionRow) -> tuple[bytes, Floats] | None:
     sha256, _, data = found
     if len(data) % (8 * row.n):
         raise Damaged("arm_set", f"a changed row {row.arm_set}")
-    return sha256, rows_of(data, row.n)
-
-
-def rows_of(data: bytes, n: int) -> Floats:
-    """The rows that were stored as these bytes."""
-    return np.frombuffer(data, dtype="<f8").reshape(n, -1).astype(np.float64)
+    return sha256, np.frombuffer(data, dtype="<f8").reshape(row.n, -1).astype(np.float64)

@@ -198,10 +198,10 @@ def resolve(future: asyncio.Future[Any], answer: Any) -> None:
 AHEAD = 60.0  # seconds that a clock may be set ahead at once
 
 
-def seconds_passed() -> float:
-    """Monotonic seconds, with the time in which the machine was suspended if the system counts it."""
-    boot = getattr(time, "CLOCK_BOOTTIME", None)
-    return time.monotonic() if boot is None else time.clock_gettime(boot)
+# Monotonic seconds, with the time in which the machine was suspended if the system counts it.
+PASSED: Callable[[], float] = (
+    partial(time.clock_gettime, time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic
+)
 
 
 class Steady:
@@ -211,7 +211,7 @@ class Steady:
     is accepted, and may return to where it was.
     """
 
-    def __init__(self, wall: Callable[[], float] = time.time, passed: Callable[[], float] = seconds_passed) -> None:
+    def __init__(self, wall: Callable[[], float] = time.time, passed: Callable[[], float] = PASSED) -> None:
         self._wall, self._passed = wall, passed
         self._offset: float | None = None  # the largest difference between the two clocks
         self.held, self.ahead = 0, 0.0

@@ -26,7 +26,7 @@ from driftwise.service.stores.records import Taken
 # struct flock: one byte far beyond the end of every file, and beyond the bytes at 1 GiB that SQLite locks.
 _BYTE = struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, 2**62, 1, 0)
 _OPEN = os.O_RDWR | os.O_CLOEXEC
-_HELD: set[tuple[int, int]] = set()  # files that this process has locked
+_HELD: set[tuple[int, int] | None] = set()  # files that this process has locked
 
 
 class Lock:
@@ -41,7 +41,7 @@ class Lock:
             raise BadInput("db", got, "a file in a folder that can be written", "pass another --db") from None
         self._files: dict[Path, tuple[int, int] | None] = {}
         self.watch(database)
-        _HELD.add(_identity(os.fstat(self.file)))
+        _HELD.add(identity(self.file))
         boot = _boot()
         # Whether everything that the last holder wrote still exists, on disk or in the page cache.
         self.same_boot = boot is not None and _read(self._note).get("boot") == boot
@@ -62,21 +62,18 @@ class Lock:
 
     def close(self) -> None:
         """Release the lock. SQLite must have closed the file."""
-        _HELD.discard(_identity(os.fstat(self.file)))
+        _HELD.discard(identity(self.file))
         os.close(self.file)
         os.close(self._note)
 
 
-def identity(path: Path) -> tuple[int, int] | None:
-    """The device and inode of a file, which do not depend on its name."""
+def identity(file: Path | int) -> tuple[int, int] | None:
+    """The device and inode of a file or a descriptor, which do not depend on its name; None if there is none."""
     try:
-        return _identity(os.stat(path))
+        found = os.stat(file)
     except OSError:
         return None
-
-
-def _identity(stat: os.stat_result) -> tuple[int, int]:
-    return stat.st_dev, stat.st_ino
+    return found.st_dev, found.st_ino
 
 
 def held(database: Path) -> bool:
@@ -105,7 +102,7 @@ def _take(database: Path, flags: int) -> tuple[int, int]:
         _lock_byte(file)
         note = os.open(note_of(database), flags, PRIVATE)
         fcntl.flock(note, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if identity(database) != _identity(os.fstat(file)):  # replaced since it was opened
+        if identity(database) != identity(file):  # replaced since it was opened
             raise BlockingIOError
     except BaseException as error:
         os.close(file)

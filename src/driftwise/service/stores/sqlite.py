@@ -141,18 +141,14 @@ class SQLiteStore(Store):
     def commit(self) -> None:
         """Commit; the data are on disk when this returns. After a failure other than a full disk or a lock, the state
         of the disk is unknown."""
-        gone = self._gone()
+        gone = self._lock and self._lock.gone()
+        if self._lock is not None and gone is None and not has_log(os.pread(self._lock.file, 100, 0)):
+            gone = self.path  # a backup was copied into it
         if gone is not None:
             raise Broken(f"{gone} was removed or replaced while it was in use; put a backup in place with driftwise "
                          "restore while no server runs")  # fmt: skip
         self.run("COMMIT")
         super().commit()
-
-    def _gone(self) -> Path | None:
-        """A file of this database that was removed or replaced, or a backup that was copied into it."""
-        if self._lock is None:
-            return None
-        return self._lock.gone() or (None if has_log(os.pread(self._lock.file, 100, 0)) else self.path)
 
     def rollback(self) -> None:
         super().rollback()
