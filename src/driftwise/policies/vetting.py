@@ -69,8 +69,12 @@ def vet(state: State, L: float, rewards: tuple[float, float]) -> None:
             _check_finite(name, values)
     for name, values in vetted.groups.items():
         for demand in GROUPS[name].demands:
-            if demand not in _INFINITE:
+            if demand in _CHECKS:
                 _CHECKS[demand](vetted, name, values)
+            elif demand not in _INFINITE:
+                holds, got, wanted = _LIMITS[demand]
+                if not holds(vetted, values):
+                    raise _no(name, got, wanted)
 
 
 # Only values of events that have not happened may be infinite: the last restart, MASTER's smallest index, a bound on an
@@ -93,11 +97,6 @@ def _check_finite(name: str, values: Floats) -> None:
         raise _no(name, f"{values[tuple(place)]} at {place}", "finite numbers")
 
 
-def _check_clock(vetted: Vetted, name: str, notes: Floats) -> None:
-    if not (0.0 <= notes[TICK] <= LATEST and abs(notes[EXCESS]) < 1e300):
-        raise _no(name, f"a clock of {notes[TICK]}", "a clock from 0 to 2^53")
-
-
 def _check_counters(vetted: Vetted, name: str, counters: Floats) -> None:
     for column in range(COUNTERS):
         low = -np.inf if column == SINCE else 0.0
@@ -118,29 +117,6 @@ def _check_cursor(vetted: Vetted, name: str, cursor: Ints) -> None:
             raise _no(f"{name}[{place}]", str(value), f"a whole number from 0 to {largest}")
 
 
-def _check_key(vetted: Vetted, name: str, key: Ints) -> None:
-    if not (key >= 0).all() or not (key <= 0xFFFFFFFF).all():
-        raise _no(name, "a half of a key out of range", "two whole numbers of 32 bits")
-
-
-def _check_scores(vetted: Vetted, name: str, scores: Floats) -> None:
-    weighs = vetted.flags[LANES] == len(scores) > 1  # those of a bank; BOB's are logarithms
-    if (np.abs(scores) > 1e300).any() or (weighs and not ((scores >= 0.0).all() and scores.max() > 0.0)):
-        raise _no(name, "numbers out of range", "weights from 0 on, not all 0, or log scores up to 1e300")
-
-
-def _check_shares(vetted: Vetted, name: str, shares: Floats) -> None:
-    if not ((shares >= 0.0).all() and 0.0 < shares.sum() <= 2.0):
-        raise _no(name, "numbers out of range", "weights from 0 on that add up to 1")
-
-
-def _check_filters(vetted: Vetted, name: str, filters: Floats) -> None:
-    """Check that every filter of a level has some weight."""
-    mass = filters[:, [GUESS, MASS]]
-    if not ((mass >= 0.0).all() and (mass.sum(axis=1) > 0.0).all() and (mass <= LATEST).all()):
-        raise _no(name, "a weight out of range", "weights from 0 on, not all 0")
-
-
 def _check_observations(vetted: Vetted, name: str, ring: Floats) -> None:
     """Check that observations are possible: arms not longer than L, rewards in range."""
     low, high = vetted.rewards
@@ -154,39 +130,6 @@ def _check_arms(vetted: Vetted, name: str, columns: Floats) -> None:
         longest = float(np.sqrt((columns * columns).sum(axis=0)).max(initial=0.0))
     if not longest <= vetted.L * (1.0 + 1e-3):
         raise _no(name, f"a vector of norm {longest:g}", f"norms up to L = {vetted.L:g}")
-
-
-def _check_weights(vetted: Vetted, name: str, weights: Floats) -> None:
-    if not ((weights >= 0.0) & (weights <= LATEST)).all():
-        raise _no(name, "a weight out of range", "weights from 0 to 2^53")
-
-
-def _check_positive(vetted: Vetted, name: str, matrices: Floats) -> None:
-    if not (np.diagonal(matrices, axis1=1, axis2=2) > 0.0).all():
-        raise _no(name, "a diagonal that is not above 0", "Hessians with a ridge")
-
-
-def _check_squares(vetted: Vetted, name: str, matrices: Floats) -> None:
-    if not (np.diagonal(matrices, axis1=1, axis2=2) >= -1e-6).all():
-        raise _no(name, "a diagonal below 0", "sums of squares")
-
-
-def _check_sum(vetted: Vetted, name: str, values: Floats) -> None:
-    if vetted.believes and (np.abs(values) > MOST_SUM).any():
-        raise _no(name, f"a number beyond {MOST_SUM:g}", "sums of what could have been seen")
-
-
-def _check_products(vetted: Vetted, name: str, products: Floats) -> None:
-    _check_factors(vetted, name, products, products, products)
-
-
-def _check_lagged(vetted: Vetted, name: str, products: Floats) -> None:
-    _check_factors(vetted, name, products, vetted.groups["G"], vetted.groups["lag_square"])
-
-
-def _check_factors(vetted: Vetted, name: str, products: Floats, one: Floats, other: Floats) -> None:
-    if vetted.believes and not _bounded(products, one, other):
-        raise _no(name, "an entry larger than its diagonal allows", "sums of products")
 
 
 def _bounded(products: Floats, one: Floats, other: Floats) -> bool:
@@ -218,9 +161,69 @@ def _units_are_sound(squares: Floats, counts: Floats, inverses: Floats) -> bool:
 
 
 _CHECKS: dict[str, Callable[[Vetted, str, Any], None]] = {
-    "arms": _check_arms, "clock": _check_clock, "counters": _check_counters, "cursor": _check_cursor,
-    "filters": _check_filters, "gauge": _check_gauge, "key": _check_key, "observations": _check_observations,
-    "positive": _check_positive, "products": _check_products, "products with lags": _check_lagged,
-    "scores": _check_scores, "shares": _check_shares, "squares": _check_squares, "sum": _check_sum,
-    "weights": _check_weights,
+    "arms": _check_arms, "counters": _check_counters, "cursor": _check_cursor, "gauge": _check_gauge,
+    "observations": _check_observations,
 }  # fmt: skip
+
+
+class Limit(NamedTuple):
+    """What must hold of a group's finite numbers, what was got where it does not, and what was wanted."""
+
+    holds: Callable[[Vetted, Any], bool]
+    got: str
+    wanted: str
+
+
+_LIMITS = {
+    "clock": Limit(
+        lambda vetted, notes: bool(0.0 <= notes[TICK] <= LATEST and abs(notes[EXCESS]) < 1e300),
+        "a clock out of range", "a clock from 0 to 2^53",
+    ),
+    "filters": Limit(  # every filter of a level has some weight
+        lambda vetted, filters: _some(filters[:, [GUESS, MASS]].T, LATEST),
+        "a weight out of range", "weights from 0 on, not all 0",
+    ),
+    "key": Limit(
+        lambda vetted, key: bool(((key >= 0) & (key <= 0xFFFFFFFF)).all()),
+        "a half of a key out of range", "two whole numbers of 32 bits",
+    ),
+    "positive": Limit(
+        lambda vetted, matrices: bool((np.diagonal(matrices, axis1=1, axis2=2) > 0.0).all()),
+        "a diagonal that is not above 0", "Hessians with a ridge",
+    ),
+    "products": Limit(
+        lambda vetted, products: not vetted.believes or _bounded(products, products, products),
+        "an entry larger than its diagonal allows", "sums of products",
+    ),
+    "products with lags": Limit(
+        lambda vetted, products: not vetted.believes
+        or _bounded(products, vetted.groups["G"], vetted.groups["lag_square"]),
+        "an entry larger than its diagonal allows", "sums of products",
+    ),
+    "scores": Limit(  # those of a bank are weights; BOB's are logarithms
+        lambda vetted, scores: not (np.abs(scores) > 1e300).any()
+        and (not vetted.flags[LANES] == len(scores) > 1 or _some(scores, np.inf)),
+        "numbers out of range", "weights from 0 on, not all 0, or log scores up to 1e300",
+    ),
+    "shares": Limit(
+        lambda vetted, shares: bool((shares >= 0.0).all() and 0.0 < shares.sum() <= 2.0),
+        "numbers out of range", "weights from 0 on that add up to 1",
+    ),
+    "squares": Limit(
+        lambda vetted, matrices: bool((np.diagonal(matrices, axis1=1, axis2=2) >= -1e-6).all()),
+        "a diagonal below 0", "sums of squares",
+    ),
+    "sum": Limit(
+        lambda vetted, values: not (vetted.believes and (np.abs(values) > MOST_SUM).any()),
+        f"a number beyond {MOST_SUM:g}", "sums of what could have been seen",
+    ),
+    "weights": Limit(
+        lambda vetted, weights: bool(((weights >= 0.0) & (weights <= LATEST)).all()),
+        "a weight out of range", "weights from 0 to 2^53",
+    ),
+}  # fmt: skip
+
+
+def _some(weights: Floats, most: float) -> bool:
+    """Whether weights, one column each or one row, are from 0 to `most`, and some of a column are above 0."""
+    return bool(((weights >= 0.0) & (weights <= most)).all() and (weights.sum(axis=0) > 0.0).all())
