@@ -22,8 +22,8 @@ from driftwise.service.core import forgetting
 from driftwise.service.core.following import following
 from driftwise.service.core.setup import Setup
 from driftwise.service.dashboard import looking, reading
-from driftwise.service.dashboard.document import hash_of
 from driftwise.service.dashboard.track import Track
+from driftwise.service.dashboard.web import hash_of
 from driftwise.service.operate import keeping
 from driftwise.service.stores.records import DecisionRow, RewardRow
 from driftwise.service.stores.sqlite import SQLiteStore
