@@ -130,14 +130,10 @@ def setting() -> tuple[str | None, tuple[str, ...]]:
 def fitting(family: AnyFamily, at: Point, sizes: Sizes) -> list[Engine]:
     """The engines that play these pieces on such sets, the plain one last."""
     able = [one for one in ENGINES if (one.fresh or sizes.sets == 1) and (sizes.trials > 1 or not one.plays_eight)]
-    known = [one for one in able if one.knows(family, at) and one.name not in _without and _ready(one, family)]
-    return [one for one in known if one.features[0] <= sizes.dim < one.features[1]]
-
-
-def _ready(engine: Engine, family: AnyFamily) -> bool:
-    """Whether its loop is machine code or can be compiled here. As Python, where lanes are arrays, the plain engine is
-    the fastest."""
-    return compiles() or engine is PLAIN or code_of(_listed(engine, family)) is not None
+    known = [one for one in able if one.knows(family, at) and one.name not in _without]
+    fits = [one for one in known if one.features[0] <= sizes.dim < one.features[1]]
+    # As Python, where lanes are arrays, the plain engine is the fastest.
+    return [one for one in fits if compiles() or one is PLAIN or code_of(_listed(one, family)) is not None]
 
 
 def _listed(engine: Engine, family: AnyFamily) -> str:

@@ -101,7 +101,11 @@ class Features:
         made: dict[str, Any] = {"intercept": bool(self.intercept), "L": float(self.L), "blocks": list(self.blocks)}
         made["unknown"] = self.unknown
         for name in ("context", "item"):
-            made[name] = [[field, _kind(one), _numbers(one)] for field, one in getattr(self, name).items()]
+            made[name] = [
+                [field, next(kind for kind, made_by in KINDS.items() if type(one) is made_by),
+                 json.loads(json.dumps(asdict(one)))]  # tuples become lists, as in a file
+                for field, one in getattr(self, name).items()
+            ]  # fmt: skip
         return made | {"cross": [list(pair) for pair in self.cross]}
 
     @classmethod
@@ -139,14 +143,6 @@ class Features:
         found = {name: _fitted(side, whole("most_levels", most_levels), width) for name, side in sides.items()}
         owners = tuple(name_of(name) for name in rows) if blocks else ()
         return cls(context=found["context"], item=found["item"], cross=cross, blocks=owners, L=L, unknown=unknown)
-
-
-def _kind(field: Field) -> str:
-    return next(name for name, kind in KINDS.items() if type(field) is kind)
-
-
-def _numbers(field: Field) -> Any:
-    return json.loads(json.dumps(asdict(field)))  # tuples become lists, as in a file
 
 
 def rows_of_table(table: Any) -> list[dict[str, Any]]:
