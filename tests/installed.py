@@ -48,7 +48,7 @@ def core():
     assert dw.__version__ == importlib.metadata.version("driftwise") == VERSION
     assert "site-packages" in dw.__file__, dw.__file__
     assert command("--version").stdout.strip() == f"driftwise {VERSION}"
-    assert "LB-WeightUCB" in command("list").stdout and "0.977118" in command(
+    assert "LB-WeightUCB" in command("list", "--all").stdout and "0.977118" in command(
         "tune", "--dim", "2", "--horizon", "6000", "--path-length", "6.283").stdout
     examined = json.loads(command("doctor", "--json").stdout)
     assert examined["versions"]["driftwise"] == VERSION
