@@ -13,7 +13,7 @@ from functools import cache, cached_property, update_wrapper
 from importlib import import_module
 from importlib.util import find_spec
 from types import FunctionType
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar, cast, get_type_hints
 
 from driftwise._internal import compile_notice
 from driftwise._internal.python_first import Spent, as_python, tried_as_python
@@ -187,6 +187,17 @@ class Inside:
 def intrinsic(function: Callable[..., Any], name: str) -> Any:
     """A function for which compiled code uses special instructions."""
     return function if INTERPRETED else Inside(function, name)
+
+
+_kinds: dict[type, list[Any]] = {}
+
+
+def bundles_in(bundle: type) -> list[Any]:
+    """The bundle that each field of a bundle is, or None for an array."""
+    if bundle not in _kinds:
+        kinds = get_type_hints(bundle).values()
+        _kinds[bundle] = [kind if isinstance(kind, type) and issubclass(kind, tuple) else None for kind in kinds]
+    return _kinds[bundle]
 
 
 def at_hand(function: F) -> F:

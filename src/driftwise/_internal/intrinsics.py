@@ -16,7 +16,11 @@ from numba.core.errors import TypingError
 from numba.core.typing import templates
 from numba.extending import intrinsic, lower_builtin, models, register_model
 
+from driftwise._internal.compiling import bundles_in
+
 unpack_tuple: Any = cgutils.unpack_tuple
+tuple_type: Any = types.UniTuple
+named_type: Any = types.NamedTuple
 item_pointer: Any = cgutils.get_item_pointer
 declared: Any = cgutils.get_or_insert_function
 lowering: Any = lower_builtin
@@ -48,33 +52,113 @@ number_of: Any = _cast(types.int64, types.float64, ir.DoubleType())
 # ------------------------------------------------------------------------------------------ views
 
 
+def _view(context: Any, builder: Any, kind: Any, packed: Any, first: Any, lengths: list[Any]) -> Any:
+    """A view of a packed array of that kind, of these lengths."""
+    arrays: Any = importlib.import_module("numba.np.arrayobj")  # here: it takes as long as all of ours
+    source = arrays.make_array(kind)(context, builder, packed)
+    size = context.get_constant(types.intp, context.get_abi_sizeof(context.get_data_type(kind.dtype)))
+    strides: list[Any] = []
+    step = size
+    for length in reversed(lengths):
+        strides.insert(0, step)
+        step = builder.mul(step, length)
+    view = arrays.make_array(types.Array(kind.dtype, len(lengths), "C"))(context, builder)
+    data = builder.gep(source.data, [first])
+    arrays.populate_array(view, data=data, shape=lengths, strides=strides, itemsize=size, meminfo=None)
+    return view._getvalue()
+
+
+def _lengths(context: Any, builder: Any, kind: Any, shape: Any) -> list[Any]:
+    parts = zip(unpack_tuple(builder, shape), kind, strict=True)
+    return [context.cast(builder, value, one, types.intp) for value, one in parts]
+
+
 @intrinsic
 def cut(typing: Any, packed: Any, start: Any, shape: Any) -> Any:
     if not isinstance(packed, types.Array) or packed.ndim != 1:
         raise TypingError("cut takes a packed array")
-    result = types.Array(packed.dtype, len(shape), "C")
 
     def build(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        arrays: Any = importlib.import_module("numba.np.arrayobj")  # here: it takes as long as all of ours
-        make_array, populate_array = arrays.make_array, arrays.populate_array
-        source = make_array(signature.args[0])(context, builder, values[0])
         first = context.cast(builder, values[1], signature.args[1], types.intp)
-        lengths = [
-            context.cast(builder, value, kind, types.intp)
-            for value, kind in zip(unpack_tuple(builder, values[2]), signature.args[2], strict=True)
-        ]
-        size = context.get_constant(types.intp, context.get_abi_sizeof(context.get_data_type(packed.dtype)))
-        strides: list[Any] = []
-        step = size
-        for length in reversed(lengths):
-            strides.insert(0, step)
-            step = builder.mul(step, length)
-        view, data = make_array(result)(context, builder), builder.gep(source.data, [first])
-        populate_array(view, data=data, shape=lengths, strides=strides, itemsize=size, meminfo=None)
-        return view._getvalue()
+        return _view(context, builder, packed, values[0], first, _lengths(context, builder, shape, values[2]))
 
-    return result(packed, start, shape), build
+    return types.Array(packed.dtype, len(shape), "C")(packed, start, shape), build
 
+
+def _whole(builder: Any, size: Any) -> Any:
+    """A size in whole cache lines."""
+    return builder.and_(builder.add(size, size.type(EIGHT - 1)), size.type(-EIGHT))
+
+
+def _fields(builder: Any, kind: Any, shapes: Any) -> Any:
+    """The shapes of a declaration's fields, each with its kind; nothing for an array's."""
+    declares = all(isinstance(one, types.BaseTuple) for one in kind)
+    return zip(unpack_tuple(builder, shapes), kind, strict=True) if declares else None
+
+
+def _length(context: Any, builder: Any, kind: Any, shapes: Any) -> Any:
+    total, fields = context.get_constant(types.intp, 0), _fields(builder, kind, shapes)
+    if fields is not None:
+        for shape, one in fields:
+            total = builder.add(total, _whole(builder, _length(context, builder, one, shape)))
+        return total
+    total = context.get_constant(types.intp, 1)
+    for one in _lengths(context, builder, kind, shapes):
+        total = builder.mul(total, one)
+    return total
+
+
+@intrinsic
+def numbers_of(typing: Any, shapes: Any) -> Any:
+    def build(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        return _length(context, builder, shapes, values[0])
+
+    return types.intp(shapes), build
+
+
+@intrinsic
+def lengths(typing: Any, shapes: Any) -> Any:
+    result = tuple_type(types.intp, len(shapes))
+
+    def build(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        parts = zip(unpack_tuple(builder, values[0]), shapes, strict=True)
+        return context.make_tuple(builder, result, [_length(context, builder, kind, one) for one, kind in parts])
+
+    return result(shapes), build
+
+
+def _bundle_type(bundle: Any, packed: Any, shapes: Any) -> Any:
+    """The type of a bundle of views."""
+    kinds = bundles_in(bundle)
+    fields = [
+        types.Array(packed.dtype, len(shape), "C") if kind is None else _bundle_type(kind, packed, shape)
+        for kind, shape in zip(kinds, shapes, strict=True)
+    ]
+    return named_type(fields, bundle)
+
+
+def _carve(context: Any, builder: Any, result: Any, packed: tuple[Any, Any], start: Any, shapes: Any) -> Any:
+    """A bundle of views of a packed array, its kind and value, from a place on."""
+    fields = []
+    for made, (shape, one) in zip(result, _fields(builder, *shapes), strict=True):
+        start = _whole(builder, start)
+        if isinstance(made, types.Array):
+            fields.append(_view(context, builder, *packed, start, _lengths(context, builder, one, shape)))
+        else:
+            fields.append(_carve(context, builder, made, packed, start, (one, shape)))
+        start = builder.add(start, _length(context, builder, one, shape))
+    return context.make_tuple(builder, result, fields)
+
+
+@intrinsic
+def carve(typing: Any, bundle: Any, packed: Any, start: Any, shapes: Any) -> Any:
+    result = _bundle_type(bundle.instance_class, packed, shapes)
+
+    def build(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        first = context.cast(builder, values[2], signature.args[2], types.intp)
+        return _carve(context, builder, result, (packed, values[1]), first, (shapes, values[3]))
+
+    return result(bundle, packed, start, shapes), build
 
 
 # ------------------------------------------------------------------------------------------ eight numbers

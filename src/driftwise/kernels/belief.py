@@ -19,7 +19,8 @@ from typing import NamedTuple
 from driftwise._internal.elementary import log, log1p
 from driftwise.kernels import formula, piece
 from driftwise.kernels.algebra import factor_late_, factor_one_, forward_one_
-from driftwise.kernels.groups import bundle_of
+from driftwise.kernels.cut import cut
+from driftwise.kernels.groups import AT_GAUGE, shapes_of
 from driftwise.kernels.index import ScoreScratch, lift_, roots_, whiten_
 from driftwise.kernels.links import IDENTITY, widening
 from driftwise.kernels.links import mean as link_mean
@@ -35,6 +36,7 @@ from driftwise.kernels.point import (
     WEIGHT,
     WIDENS,
     Floats,
+    Ints,
     Lesson,
     Point,
     R,
@@ -117,7 +119,10 @@ class Gauge(NamedTuple):
     known: Floats
 
 
-gauge_of = bundle_of(Gauge, "floats", known="gauge")
+@piece
+def gauge_of(flags: Ints, floats: Floats) -> Gauge:
+    """Cut from a packed state."""
+    return Gauge(cut(floats, flags[AT_GAUGE], shapes_of(flags).gauge))
 
 
 @formula

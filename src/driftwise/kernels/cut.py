@@ -6,7 +6,6 @@ again took 220 ns longer. A view from here is an address and a shape; the owner 
 
 from __future__ import annotations
 
-import linecache
 import math
 from typing import Any
 
@@ -27,12 +26,3 @@ def interpreted_cut(packed: npt.NDArray[Any], start: int, shape: tuple[int, ...]
 
 cut: Any = intrinsic(interpreted_cut, "cut")
 """cut(packed, start, shape): the C-contiguous view of that shape that begins there. Unchecked where compiled."""
-
-
-def written(source: str, name: str, names: dict[str, Any]) -> Any:
-    """The function of this name in a source that was made from a declaration, with these globals. Tracebacks show
-    it."""
-    file = f"<driftwise: {name}>"
-    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
-    exec(compile(source, file, "exec"), names)
-    return names[name]

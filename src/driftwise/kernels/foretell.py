@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from driftwise.kernels import piece
+from driftwise.kernels import formula, piece
 from driftwise.kernels.belief import Gauge, per_unit
 from driftwise.kernels.lanes import Lanes, load, roots, store_, where_above
 from driftwise.kernels.point import Floats
-from driftwise.kernels.scratch import carved
+from driftwise.kernels.scratch import EIGHT, Shapes, carved_from
 
 
 class LaneScratch(NamedTuple):
@@ -30,10 +30,14 @@ class LaneScratch(NamedTuple):
     square: Floats
 
 
-lane_scratch_size, lane_scratch_of = carved(
-    LaneScratch, "start, d, sloped", rows="| d + 2, d, EIGHT", slopes="sloped * (2 * d + 1), d, EIGHT", who="EIGHT",
-    ridge="EIGHT", stiff="EIGHT", value="EIGHT", square="EIGHT",
-)  # fmt: skip
+@formula
+def lane_shapes(d: int, sloped: int) -> Shapes:
+    """The shapes of its fields."""
+    slopes = sloped * (2 * d + 1), d, EIGHT
+    return (d + 2, d, EIGHT), slopes, (EIGHT,), (EIGHT,), (EIGHT,), (EIGHT,), (EIGHT,)
+
+
+lane_scratch_size, lane_scratch_of = carved_from(LaneScratch, lane_shapes)
 
 
 @piece

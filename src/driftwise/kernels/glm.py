@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple, Protocol
 
-from driftwise.kernels import part, piece, routine
+from driftwise.kernels import formula, part, piece, routine
 from driftwise.kernels.adapt.lane import LaneLearn
 from driftwise.kernels.algebra import factor_, forward_
 from driftwise.kernels.groups import EstimateBundle, History, Sums
@@ -55,10 +55,10 @@ from driftwise.kernels.point import (
     R,
     S,
 )
-from driftwise.kernels.scratch import carved
+from driftwise.kernels.scratch import Shapes, carved
 from driftwise.kernels.solvers.atoms import Atoms
 from driftwise.kernels.solvers.ball import length_of, nearest_
-from driftwise.kernels.solvers.newton import NewtonScratch, hessian_, solve_
+from driftwise.kernels.solvers.newton import NewtonScratch, hessian_, newton_shapes, solve_
 from driftwise.kernels.solvers.one_pass import one_pass_, one_pass_fade_
 from driftwise.kernels.solvers.project import project_
 from driftwise.theory.constants import glm_multiplier, scb_multiplier
@@ -81,10 +81,13 @@ class LessonScratch(NamedTuple):
     surprise: Floats
 
 
-lesson_scratch_size, lesson_scratch_of = carved(
-    LessonScratch, "d, capacity, lanes", newton="d, capacity", low="d, d", pivot="d", z="d", row="1, d", Q="2, d, d",
-    surprise="lanes",
-)  # fmt: skip
+@formula
+def lesson_shapes(d: int, capacity: int, lanes: int) -> Shapes:
+    """The shapes of its fields."""
+    return newton_shapes(d, capacity), (d, d), (d,), (d,), (1, d), (2, d, d), (lanes,)
+
+
+lesson_scratch_size, lesson_scratch_of = carved(LessonScratch, lesson_shapes)
 
 
 class Lanes(NamedTuple):

@@ -1,8 +1,8 @@
 """The groups of numbers in a state, declared once.
 
-A state is two packed arrays, floats and ints, cut into named groups. A group's shape is written in the sizes of the
-state. The declaration defines the places of sizes and groups in a policy's flags, the functions that cut a bundle of
-groups out of a packed state, the layout that Python allocates (policies/state.py), the checks of a loaded state
+A state is two packed arrays, floats and ints, cut into named groups. A group's shape follows from the sizes of the
+state (`group_shapes`). Bundles of groups are cut out of a packed state by their places among a policy's flags and their
+shapes, and Python allocates states by the same shapes (policies/state.py). Also here: the checks of a loaded state
 (policies/vetting.py), and which numbers are unused space, so that equal memories have equal bytes.
 
 Files contain sizes and groups in this order: a new one comes last among its kind.
@@ -10,134 +10,153 @@ Files contain sizes and groups in this order: a new one comes last among its kin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple
 
-from driftwise.kernels import piece
-from driftwise.kernels.cut import Floats, Ints, cut, written
-
-T = TypeVar("T")
+from driftwise.kernels import formula, piece
+from driftwise.kernels.cut import Floats, Ints, cut
 
 # Columns of a lane's counters, moments of a level's filter, numbers of a key: kernels/point.py names each.
 COUNTERS, MOMENTS, KEY = 8, 6, 2
 
 
-class Group(NamedTuple):
-    """A group of a state: its shape in sizes, the checks of policies/vetting.py, and the cursor's count (`ring` or
-    `atoms`) beyond which it is unused space."""
+class StateSizes(NamedTuple):
+    """The sizes of a state: features, lanes, lanes with a twin, places of the ring, atoms, estimates that are played,
+    all estimates (a bank also has those that score), the lengths of scores, before, limits and notes, of the cursor, of
+    marks, lanes with lagged sums, the length of the gauge, lanes with a separate level, and levels."""
 
-    name: str
-    shape: str
-    demands: tuple[str, ...] = ()
-    room: str = ""
+    dim: int
+    lanes: int
+    twins: int
+    room: int
+    atoms: int
+    played: int
+    estimates: int
+    scores: int
+    before: int
+    limits: int
+    notes: int
+    cursors: int
+    marks: int
+    lags: int  # files always have the sizes before this one; the others were added later
+    gauges: int
+    levels: int
+    filters: int
 
 
-# Features, lanes, lanes with a twin, places of the ring, atoms, estimates that are played, all estimates (a bank also
-# has those that score), the lengths of scores, before, limits and notes, of the cursor, of marks, lanes with lagged
-# sums, the length of the gauge, lanes with a separate level, and levels.
-SIZES = (
-    "dim", "lanes", "twins", "room", "atoms", "played", "estimates", "scores", "before", "limits", "notes", "cursors",
-    "marks", "lags", "gauges", "levels", "filters",
-)  # fmt: skip
-# Files always have the sizes before this one; the others were added later.
-FIRST_LATER_SIZE = SIZES.index("lags")
+One = tuple[int]
+Two = tuple[int, int]
+Three = tuple[int, int, int]
+
+
+class GroupShapes(NamedTuple):
+    """The shapes of all groups of a state: first the groups of floats, then those of whole numbers."""
+
+    G: Three
+    twin: Three
+    b: Two
+    counters: Two
+    ring: Two
+    atoms: Two
+    weights: Two
+    targets: Two
+    theta: Two
+    shown: Two
+    H: Three
+    notes: One
+    scores: One
+    before: One
+    limits: One
+    lag: Three
+    lag_square: Three
+    lag_reward: Two
+    gauge: One
+    level_G: Three
+    level_b: Two
+    level_counters: Two
+    filters: Two
+    level_scores: One
+    evidence: One
+    key: One
+    cursor: One
+    marks: One
+
+
+@formula
+def group_shapes(size: StateSizes) -> GroupShapes:
+    """The shape of every group. GroupShapes that a family does not use are empty."""
+    d, lanes, lags, levels = size.dim, size.lanes, size.lags, size.levels
+    return GroupShapes(
+        G=(lanes, d, d),
+        twin=(size.twins, d, d),
+        b=(lanes, d),
+        counters=(lanes, COUNTERS),
+        ring=(size.room, d + 2),
+        atoms=(d, size.atoms),
+        weights=(size.played, size.atoms),
+        targets=(size.played, size.atoms),
+        theta=(size.estimates, d),
+        shown=(size.played, d),
+        H=(size.estimates, d, d),
+        notes=(size.notes,),
+        scores=(size.scores,),
+        before=(size.before,),
+        limits=(size.limits,),
+        lag=(lags, d, d),
+        lag_square=(lags, d, d),
+        lag_reward=(lags, d),
+        gauge=(size.gauges,),
+        level_G=(levels, d, d),
+        level_b=(levels, d),
+        level_counters=(levels, COUNTERS),
+        filters=(size.filters, MOMENTS + 2 * (d + 1)),
+        level_scores=(levels,),
+        evidence=(min(levels, 1),),
+        key=(KEY,),
+        cursor=(size.cursors,),
+        marks=(size.marks,),
+    )
+
+
+INT_GROUPS = ("key", "cursor", "marks")
+FLOAT_GROUPS = GroupShapes._fields[: -len(INT_GROUPS)]
+# The groups beyond whose count in the cursor (`ring` or `atoms`) there is unused space.
+ROOMS = {"ring": "ring", "atoms": "atoms", "weights": "atoms", "targets": "atoms"}
 
 _SUM, _SQUARES = ("sum", "products", "squares"), ("squares",)
-
-FLOAT_GROUPS = (
-    Group("G", "lanes, dim, dim", _SUM),
-    Group("twin", "twins, dim, dim", _SQUARES),
-    Group("b", "lanes, dim", ("sum",)),
-    Group("counters", "lanes, COUNTERS", ("-inf since", "counters")),
-    Group("ring", "room, dim + 2", ("observations",), "ring"),
-    Group("atoms", "dim, atoms", ("arms",), "atoms"),
-    Group("weights", "played, atoms", ("weights",), "atoms"),
-    Group("targets", "played, atoms", (), "atoms"),
-    Group("theta", "estimates, dim"),
-    Group("shown", "played, dim"),
-    Group("H", "estimates, dim, dim", ("positive",)),
-    Group("notes", "notes", ("inf least", "clock")),
-    Group("scores", "scores", ("scores",)),
-    Group("before", "before"),
-    Group("limits", "limits", ("inf",)),
-    Group("lag", "lags, dim, dim", ("sum", "products with lags", "squares")),
-    Group("lag_square", "lags, dim, dim", _SUM),
-    Group("lag_reward", "lags, dim", ("sum",)),
-    Group("gauge", "gauges", ("gauge",)),
-    Group("level_G", "levels, dim, dim", _SUM),
-    Group("level_b", "levels, dim", ("sum",)),
-    Group("level_counters", "levels, COUNTERS", ("counters",)),
-    Group("filters", "filters, MOMENTS + 2 * (dim + 1)", ("sum", "filters")),
-    Group("level_scores", "levels", ("shares",)),
-    Group("evidence", "min(levels, 1)"),
-)
-INT_GROUPS = (
-    Group("key", "KEY", ("key",)),
-    Group("cursor", "cursors", ("cursor",)),
-    Group("marks", "marks"),  # checked where they are used
-)
-GROUPS = {group.name: group for group in (*FLOAT_GROUPS, *INT_GROUPS)}
+# The checks of policies/vetting.py. Marks are checked where they are used.
+DEMANDS: dict[str, tuple[str, ...]] = {
+    "G": _SUM, "twin": _SQUARES, "b": ("sum",), "counters": ("-inf since", "counters"), "ring": ("observations",),
+    "atoms": ("arms",), "weights": ("weights",), "H": ("positive",), "notes": ("inf least", "clock"),
+    "scores": ("scores",), "limits": ("inf",), "lag": ("sum", "products with lags", "squares"), "lag_square": _SUM,
+    "lag_reward": ("sum",), "gauge": ("gauge",), "level_G": _SUM, "level_b": ("sum",), "level_counters": ("counters",),
+    "filters": ("sum", "filters"), "level_scores": ("shares",), "key": ("key",), "cursor": ("cursor",),
+}  # fmt: skip
 
 # Places in the flags of a policy: the kinds of its pieces, then sizes, then the offset of each group.
-_SETTINGS = 8
-SIZE_AT = {name: _SETTINGS + number for number, name in enumerate(SIZES)}
-GROUP_AT = {name: _SETTINGS + len(SIZES) + number for number, name in enumerate(GROUPS)}
-FIRST_SIZE, FIRST_GROUP = _SETTINGS, _SETTINGS + len(SIZES)
-LAST_GROUP = FIRST_GROUP + len(GROUPS) - 1
-
-_ROOMS = [place for place, group in enumerate(FLOAT_GROUPS) if group.room]
-assert _ROOMS == list(range(_ROOMS[0], _ROOMS[-1] + 1)), "groups with unused room follow each other"
-# The offsets of the groups with unused space, and of those after them.
-AT_ROOMS, AT_BEHIND_ROOMS = FIRST_GROUP + _ROOMS[0], FIRST_GROUP + _ROOMS[-1] + 1
+FIRST_SIZE = 8
+FIRST_GROUP = FIRST_SIZE + len(StateSizes._fields)
+LAST_GROUP = FIRST_GROUP + len(GroupShapes._fields) - 1
+(
+    AT_G, AT_TWIN, AT_B, AT_COUNTERS, AT_RING, AT_ATOMS, AT_WEIGHTS, AT_TARGETS, AT_THETA, AT_SHOWN, AT_H, AT_NOTES,
+    AT_SCORES, AT_BEFORE, AT_LIMITS, AT_LAG, AT_LAG_SQUARE, AT_LAG_REWARD, AT_GAUGE, AT_LEVEL_G, AT_LEVEL_B,
+    AT_LEVEL_COUNTERS, AT_FILTERS, AT_LEVEL_SCORES, AT_EVIDENCE, AT_KEY, AT_CURSOR, AT_MARKS,
+) = range(FIRST_GROUP, LAST_GROUP + 1)  # fmt: skip
 
 
-def group_shapes(sizes: Sequence[int]) -> dict[str, tuple[int, ...]]:
-    """The shape of every group, from the sizes in their order. Groups that a family does not use are empty."""
-    names = dict(zip(SIZES, sizes, strict=True))
-    return {name: eval(f"({group.shape},)", globals(), names) for name, group in GROUPS.items()}
+@piece
+def shapes_of(flags: Ints) -> GroupShapes:
+    """The shape of every group, by the sizes among the flags."""
+    at = FIRST_SIZE
+    return group_shapes(
+        StateSizes(
+            flags[at], flags[at + 1], flags[at + 2], flags[at + 3], flags[at + 4], flags[at + 5], flags[at + 6],
+            flags[at + 7], flags[at + 8], flags[at + 9], flags[at + 10], flags[at + 11], flags[at + 12], flags[at + 13],
+            flags[at + 14], flags[at + 15], flags[at + 16],
+        )
+    )  # fmt: skip
 
 
 # ------------------------------------------------------------------------------------------ bundles
-
-
-def _cut_of(name: str) -> str:
-    """The source that cuts a group."""
-    packed = "ints" if GROUPS[name] in INT_GROUPS else "floats"
-    return f"cut({packed}, flags[{GROUP_AT[name]}], ({GROUPS[name].shape},))"
-
-
-def _nothing_like(name: str) -> str:
-    """The source of an empty view with as many axes as a group; its 0 is not a literal, which would have another
-    type."""
-    axes = GROUPS[name].shape.split(",")
-    return f"cut(floats, dim - dim, ({', '.join(['dim - dim', *axes[1:]])},))"
-
-
-def _fields_of(bundle: type, named: Mapping[str, Any]) -> str:
-    fields: list[str] = []
-    for field in bundle._fields:  # type: ignore[attr-defined]
-        group = named.get(field, field)
-        if isinstance(group, tuple):
-            inner, places = group
-            fields.append(_fields_of(inner, places))
-        else:
-            fields.append(_cut_of(group) if group else _nothing_like(field))
-    return f"{bundle.__name__}({', '.join(fields)})"
-
-
-def bundle_of(bundle: type[T], arrays: str, **named: Any) -> Callable[..., T]:
-    """The piece (flags, then `arrays`) that cuts a NamedTuple of groups out of a packed state.
-
-    A field is the group of its name, or of the name given for it; None makes it empty; (NamedTuple, {field: name}) is a
-    bundle within.
-    """
-    name = f"{bundle.__name__.lower()}_of"
-    sizes = "\n".join(f"    {size} = flags[{place}]" for size, place in SIZE_AT.items())
-    source = f"def {name}(flags, {arrays}):\n{sizes}\n    return {_fields_of(bundle, named)}\n"
-    inner = {group[0].__name__: group[0] for group in named.values() if isinstance(group, tuple)}
-    constants = {"cut": cut, "COUNTERS": COUNTERS, "MOMENTS": MOMENTS, "KEY": KEY, "__name__": bundle.__module__}
-    made: Callable[..., T] = piece(written(source, name, {**constants, **inner, bundle.__name__: bundle}))
-    return made
 
 
 class Sums(NamedTuple):
@@ -187,7 +206,50 @@ class Adapting(NamedTuple):
     before: Floats
 
 
-sums_of = bundle_of(Sums, "floats")
-history_of = bundle_of(History, "floats, ints")
-estimate_of = bundle_of(EstimateBundle, "floats")
-adapting_of = bundle_of(Adapting, "floats, ints")
+@piece
+def sums_of(flags: Ints, floats: Floats) -> Sums:
+    """Cut from a packed state, as are the others."""
+    shape = shapes_of(flags)
+    return Sums(
+        cut(floats, flags[AT_G], shape.G),
+        cut(floats, flags[AT_TWIN], shape.twin),
+        cut(floats, flags[AT_B], shape.b),
+        cut(floats, flags[AT_COUNTERS], shape.counters),
+        cut(floats, flags[AT_LAG], shape.lag),
+        cut(floats, flags[AT_LAG_SQUARE], shape.lag_square),
+        cut(floats, flags[AT_LAG_REWARD], shape.lag_reward),
+    )
+
+
+@piece
+def history_of(flags: Ints, floats: Floats, ints: Ints) -> History:
+    """Ring and atoms."""
+    shape = shapes_of(flags)
+    return History(
+        cut(floats, flags[AT_RING], shape.ring),
+        cut(ints, flags[AT_CURSOR], shape.cursor),
+        cut(floats, flags[AT_ATOMS], shape.atoms),
+        cut(floats, flags[AT_WEIGHTS], shape.weights),
+        cut(floats, flags[AT_TARGETS], shape.targets),
+    )
+
+
+@piece
+def estimate_of(flags: Ints, floats: Floats) -> EstimateBundle:
+    """Estimates."""
+    shape = shapes_of(flags)
+    theta, shown = cut(floats, flags[AT_THETA], shape.theta), cut(floats, flags[AT_SHOWN], shape.shown)
+    return EstimateBundle(theta, shown, cut(floats, flags[AT_H], shape.H))
+
+
+@piece
+def adapting_of(flags: Ints, floats: Floats, ints: Ints) -> Adapting:
+    """The data of an adaptation."""
+    shape = shapes_of(flags)
+    return Adapting(
+        cut(ints, flags[AT_KEY], shape.key),
+        cut(ints, flags[AT_MARKS], shape.marks),
+        cut(floats, flags[AT_NOTES], shape.notes),
+        cut(floats, flags[AT_SCORES], shape.scores),
+        cut(floats, flags[AT_BEFORE], shape.before),
+    )

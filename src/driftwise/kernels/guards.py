@@ -6,19 +6,17 @@ refuses the call if the guard does. Lengths follow from the declarations of grou
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Callable
 from functools import cache
-from typing import Any, Protocol
+from typing import Protocol
 
 from driftwise.kernels import entry, piece, stored_as
 from driftwise.kernels.adapt.belief import forecast_size
 from driftwise.kernels.adapt.book import LANE_MARKS, NOTE_PLACES, ORDER, PER_LANE
 from driftwise.kernels.adapt.linear import bank_scratch_size
 from driftwise.kernels.belief import GAUGE, UNITS, Gauge, gauge_size
-from driftwise.kernels.cut import written
 from driftwise.kernels.glm import lesson_scratch_size
-from driftwise.kernels.groups import COUNTERS, GROUP_AT, GROUPS, INT_GROUPS, KEY, MOMENTS, SIZE_AT
+from driftwise.kernels.groups import AT_CURSOR, FIRST_GROUP, FIRST_SIZE, FLOAT_GROUPS, KEY, shapes_of
 from driftwise.kernels.index import score_scratch_size
 from driftwise.kernels.lanes import EIGHT
 from driftwise.kernels.lanes import FOUR as FOUR_ARMS
@@ -67,10 +65,10 @@ from driftwise.kernels.point import (
     Ints,
     Point,
 )
-from driftwise.kernels.scratch import fits
+from driftwise.kernels.scratch import lengths
 from driftwise.kernels.search.index_form import index_form_size
 from driftwise.kernels.solvers.atoms import Atoms
-from driftwise.kernels.solvers.newton import NewtonScratch, newton_scratch_size
+from driftwise.kernels.solvers.newton import NewtonScratch, newton_scratch_size, newton_shapes
 from driftwise.kernels.solvers.secular import set_scratch_size
 from driftwise.kernels.solvers.sets import COLUMNS as SET_ROWS
 from driftwise.kernels.tiles import tiles_size
@@ -80,26 +78,25 @@ from driftwise.kernels.trials import eight_states_size
 MOST, MOST_DIM = 2**31, 46_340
 # The same where eight of a matrix lie side by side.
 MOST_EIGHT = 2**14
-CURSOR_AT = GROUP_AT["cursor"]
+FLOATS = len(FLOAT_GROUPS)
 
 
-def _holds() -> Any:
-    """The piece that compares the places and shapes of all groups with the lengths of a packed state."""
-    lines = [f"    if flags.size < {FLAGS}:\n        return False\n"]
-    for name, at in SIZE_AT.items():
-        most = MOST_DIM if name == "dim" else MOST
-        lines.append(f"    {name} = flags[{at}]\n    if {name} < 0 or {name} > {most}:\n        return False\n")
-    for name, group in GROUPS.items():
-        shape: Any = ast.parse(f"({group.shape},)", mode="eval").body
-        cells = " * ".join(f"({ast.unparse(one)})" for one in shape.elts)
-        packed, first = "ints" if group in INT_GROUPS else "floats", f"flags[{GROUP_AT[name]}]"
-        lines.append(f"    if {first} < 0 or {cells} > {packed}.size - {first}:\n        return False\n")
-    source = f"def holds(flags, floats, ints):\n{''.join(lines)}    return dim > 0\n"
-    names = {"COUNTERS": COUNTERS, "MOMENTS": MOMENTS, "KEY": KEY, "__name__": __name__}
-    return piece(written(source, "holds", names))
-
-
-holds = _holds()
+@piece
+def holds(flags: Ints, floats: Floats, ints: Ints) -> bool:
+    """Whether a packed state is as long as the places and shapes of its groups say."""
+    if flags.size < FLAGS:
+        return False
+    for place in range(FIRST_SIZE, FIRST_GROUP):
+        if flags[place] < 0 or flags[place] > MOST:
+            return False
+    if flags[DIM] <= 0 or flags[DIM] > MOST_DIM:
+        return False
+    sizes = lengths(shapes_of(flags))
+    for number in range(len(sizes)):
+        first, packed = flags[FIRST_GROUP + number], floats.size if number < FLOATS else ints.size
+        if first < 0 or sizes[number] > packed - first:
+            return False
+    return True
 
 
 @piece
@@ -171,7 +168,7 @@ def capacity_of(flags: Ints, ints: Ints) -> int:
     """The number of atoms after a lesson: those in use, which an entry checks itself, and one more."""
     if flags[CURSORS] <= USED:
         return 1
-    return int(min(max(ints[flags[CURSOR_AT] + USED], 0), flags[ATOMS])) + 1
+    return int(min(max(ints[flags[AT_CURSOR] + USED], 0), flags[ATOMS])) + 1
 
 
 # ------------------------------------------------------------------------------------------ scratch of lessons
@@ -614,9 +611,6 @@ def guard_glm_radius(point: Point, row: int, squares: float, clock: float, d: in
     return bool(tabled(point, row))
 
 
-newton_scratch_fits = fits(NewtonScratch)
-
-
 @piece
 def atoms_held(p: Atoms, theta: Floats) -> bool:
     """Atoms in use that there are, with weights and targets in their lane, and an estimate of it."""
@@ -629,7 +623,9 @@ def atoms_held(p: Atoms, theta: Floats) -> bool:
 @piece
 def newton_held(newton: NewtonScratch, d: int, used: int) -> bool:
     """Scratch of a solver: vectors and matrices of d numbers exactly, because loops go by their lengths."""
-    good = newton_scratch_fits(newton, d, used) and newton.P.shape[1] == d
+    Z, P, M = newton_shapes(d, used)
+    good = newton.Z.shape[0] >= Z[0] and newton.Z.shape[1] >= Z[1] and newton.P.shape[0] >= P[0]
+    good = good and newton.P.shape[1] == d and newton.M.shape[0] >= M[0]
     return bool(good and newton.M.shape[1] == d and newton.M.shape[2] == d)
 
 

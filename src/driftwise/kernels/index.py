@@ -6,11 +6,11 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-from driftwise.kernels import kernel, loop, piece
+from driftwise.kernels import formula, kernel, loop, piece
 from driftwise.kernels.lanes import Lanes, roots
 from driftwise.kernels.links import mean as link_mean
 from driftwise.kernels.point import Floats
-from driftwise.kernels.scratch import carved
+from driftwise.kernels.scratch import Shapes, carved
 
 
 class ScoreScratch(NamedTuple):
@@ -26,10 +26,13 @@ class ScoreScratch(NamedTuple):
     Y: Floats
 
 
-score_scratch_size, score_scratch_of = carved(
-    ScoreScratch, "d, n", mean="n", bonus="| n", proposed="| n", low="| d, d", other="d, d", pivot="d",
-    z="d", Y="| d, n",
-)  # fmt: skip
+@formula
+def score_shapes(d: int, n: int) -> Shapes:
+    """The shapes of its fields."""
+    return (n,), (n,), (n,), (d, d), (d, d), (d,), (d,), (d, n)
+
+
+score_scratch_size, score_scratch_of = carved(ScoreScratch, score_shapes)
 
 
 @loop

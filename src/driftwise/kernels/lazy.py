@@ -15,13 +15,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from driftwise._internal.compiling import intrinsic
-from driftwise.kernels import piece, routine
+from driftwise.kernels import formula, piece, routine
 from driftwise.kernels.groups import Sums
 from driftwise.kernels.index import bonus_of
 from driftwise.kernels.lanes import EIGHT, Lanes, eight, load, store_, where_above
 from driftwise.kernels.linear import linear_scale
 from driftwise.kernels.point import ONLY, Floats, Point
-from driftwise.kernels.scratch import carved
+from driftwise.kernels.scratch import Shapes, carved_from, line
 from driftwise.kernels.tiles import Tiles, factor_tiles_, tiles_size, weigh
 
 # Rounding of one operation, and what exceeds any sum of underflows.
@@ -46,10 +46,25 @@ class Lazy(NamedTuple):
     picks: Floats
 
 
-lazy_size, lazy_of = carved(
-    Lazy, "d, n", behind=tiles_size, wide="| line(n)", cap="| line(n)", bound="| line(n)", theta="| line(d)",
-    pack="| 1, line(d), EIGHT", mean="| EIGHT", square="| EIGHT", picks="| EIGHT",
-)  # fmt: skip
+@formula
+def lazy_shapes(d: int, n: int) -> Shapes:
+    """The shapes of its fields."""
+    return (line(n),), (line(n),), (line(n),), (line(d),), (1, line(d), EIGHT), (EIGHT,), (EIGHT,), (EIGHT,)
+
+
+_own_size, _lazy_from = carved_from(Lazy, lazy_shapes)
+
+
+@formula
+def lazy_size(d: int, n: int) -> int:
+    """The size of both."""
+    return tiles_size(d, n) + _own_size(d, n)
+
+
+@piece
+def lazy_of(scratch: Floats, d: int, n: int) -> Lazy:
+    """Its scratch, which is behind the tiles."""
+    return _lazy_from(scratch, tiles_size(d, n), d, n)
 
 
 class Trust(NamedTuple):

@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from driftwise._internal.elementary import exp, log
-from driftwise.kernels import piece
+from driftwise.kernels import formula, piece
 from driftwise.kernels.algebra import factor_one_, forward_one_
 from driftwise.kernels.belief import (
     NEGLIGIBLE,
@@ -30,8 +30,17 @@ from driftwise.kernels.belief import (
     quantile_of,
     trace_of,
 )
+from driftwise.kernels.cut import cut
 from driftwise.kernels.foretell import LaneScratch, fill_slots_, foretell_eight_
-from driftwise.kernels.groups import bundle_of
+from driftwise.kernels.groups import (
+    AT_EVIDENCE,
+    AT_FILTERS,
+    AT_LEVEL_B,
+    AT_LEVEL_COUNTERS,
+    AT_LEVEL_G,
+    AT_LEVEL_SCORES,
+    shapes_of,
+)
 from driftwise.kernels.index import ScoreScratch, lift_, roots_, whiten_
 from driftwise.kernels.lanes import EIGHT
 from driftwise.kernels.links import IDENTITY
@@ -41,6 +50,7 @@ from driftwise.kernels.memories.sums import blend_offset_
 from driftwise.kernels.point import (
     CLOCK,
     COUNT,
+    DIM,
     EXPLORE,
     GUESS,
     GUESS_SQUARE,
@@ -57,11 +67,12 @@ from driftwise.kernels.point import (
     TIME_SQUARE,
     WEIGHT,
     Floats,
+    Ints,
     Lesson,
     Point,
     Sums,
 )
-from driftwise.kernels.scratch import carved
+from driftwise.kernels.scratch import Shapes, carved_from
 
 # Lanes come in fours, one with each memory of the level.
 FOUR = 4
@@ -81,8 +92,7 @@ class Levels(NamedTuple):
 
 
 class LevelForecast(NamedTuple):
-    """Scratch of the lanes with a level: every filter's x̄, r̄ and spread; every lane's value, square and surprise; slots
-    for eight of them."""
+    """Scratch of the lanes with a level: every filter's x̄, r̄ and spread; every lane's value, square and surprise."""
 
     center: Floats
     reward: Floats
@@ -90,13 +100,15 @@ class LevelForecast(NamedTuple):
     value: Floats
     square: Floats
     surprise: Floats
-    slots: LaneScratch
 
 
-level_forecast_size, level_forecast_of = carved(
-    LevelForecast, "start, d, levels, filters", center="filters, d", reward="filters", spread="filters", value="levels",
-    square="levels", surprise="levels",
-)  # fmt: skip
+@formula
+def level_shapes(d: int, levels: int, filters: int) -> Shapes:
+    """The shapes of its fields."""
+    return (filters, d), (filters,), (filters,), (levels,), (levels,), (levels,)
+
+
+level_forecast_size, level_forecast_of = carved_from(LevelForecast, level_shapes)
 
 
 class Level(NamedTuple):
@@ -106,12 +118,20 @@ class Level(NamedTuple):
     spread: float
 
 
-# They have no lags and no twins.
-_LEVEL_SUMS = {
-    "G": "level_G", "twin": None, "b": "level_b", "counters": "level_counters", "lag": None, "lag_square": None,
-    "lag_reward": None,
-}  # fmt: skip
-levels_of = bundle_of(Levels, "floats", sums=(Sums, _LEVEL_SUMS), weights="level_scores")
+@piece
+def levels_of(flags: Ints, floats: Floats) -> Levels:
+    """Cut from a packed state. They have no lags and no twins."""
+    shape, none = shapes_of(flags), int(ONLY)
+    d = flags[DIM]
+    nothing, no_rows = cut(floats, none, (none, d, d)), cut(floats, none, (none, d))
+    G, b = cut(floats, flags[AT_LEVEL_G], shape.level_G), cut(floats, flags[AT_LEVEL_B], shape.level_b)
+    counters = cut(floats, flags[AT_LEVEL_COUNTERS], shape.level_counters)
+    return Levels(
+        Sums(G, nothing, b, counters, nothing, nothing, no_rows),
+        cut(floats, flags[AT_FILTERS], shape.filters),
+        cut(floats, flags[AT_LEVEL_SCORES], shape.level_scores),
+        cut(floats, flags[AT_EVIDENCE], shape.evidence),
+    )
 
 
 @piece
@@ -222,11 +242,11 @@ def believe_preferences_(
 
 @piece
 def foretell_levels_(
-    first: int, ridge: float, lesson: Lesson, gauge: Gauge, sums: Sums, by_level: LevelForecast
+    first: int, ridge: float, lesson: Lesson, gauge: Gauge, sums: Sums, by_level: LevelForecast, slots: LaneScratch
 ) -> None:
     """What eight lanes believe of a lesson's reward, R²·square its variance: that of the level is in it. Slots beyond
     the lanes there are go to the last."""
-    slots, center = by_level.slots, by_level.center
+    center = by_level.center
     d, lanes = center.shape[1], by_level.value.size
     for slot in range(EIGHT):
         slots.who[slot] = min(first + slot, lanes - 1)

@@ -14,7 +14,7 @@ from driftwise.kernels import piece
 from driftwise.kernels.cut import Floats as Floats
 from driftwise.kernels.cut import Ints as Ints
 from driftwise.kernels.groups import COUNTERS as COUNTERS
-from driftwise.kernels.groups import KEY, LAST_GROUP, SIZE_AT
+from driftwise.kernels.groups import FIRST_GROUP, FIRST_SIZE, KEY, LAST_GROUP
 from driftwise.kernels.groups import MOMENTS as MOMENTS
 from driftwise.kernels.groups import Adapting as Adapting
 from driftwise.kernels.groups import EstimateBundle as EstimateBundle
@@ -33,7 +33,7 @@ MEMORY, RULE, RADIUS, LINK, ESTIMATE, SOLVER, ADAPT, TIE = 0, 1, 2, 3, 4, 5, 6, 
 (
     DIM, LANES, TWINS, ROOM, ATOMS, PLAYED, ESTIMATES, SCORES, BEFORE, LIMITS, NOTES, CURSORS, MARKS, LAGS, GAUGES,
     LEVELS, FILTERS,
-) = SIZE_AT.values()  # fmt: skip
+) = range(FIRST_SIZE, FIRST_GROUP)  # fmt: skip
 # What a rule that samples draws.
 DRAWN = LAST_GROUP + 1
 FLAGS = LAST_GROUP + 2

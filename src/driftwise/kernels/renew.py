@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from driftwise.kernels import entry
-from driftwise.kernels.groups import AT_BEHIND_ROOMS, AT_ROOMS, history_of
+from driftwise.kernels.groups import AT_RING, AT_THETA, history_of
 from driftwise.kernels.point import DAMAGED, FINE, HEAD, SIZE, USED, Floats, Ints, sound_cursor
 
 
@@ -19,9 +19,9 @@ def renew_(flags: Ints, floats: Floats, ints: Ints, to_floats: Floats, to_ints: 
             for a in range(cursor[USED], other.cursor[USED]):
                 other.weights[k, a] = 0.0
                 other.targets[k, a] = 0.0
-    for i in range(flags[AT_ROOMS]):
+    for i in range(flags[AT_RING]):  # what has unused space is from here
         to_floats[i] = floats[i]
-    for i in range(flags[AT_BEHIND_ROOMS], floats.size):
+    for i in range(flags[AT_THETA], floats.size):  # to here
         to_floats[i] = floats[i]
     for i in range(ints.size):
         to_ints[i] = ints[i]

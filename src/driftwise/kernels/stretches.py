@@ -16,7 +16,7 @@ from driftwise.kernels.index import ScoreScratch
 from driftwise.kernels.point import Floats, Ints, Lesson
 from driftwise.kernels.ridge import ridge_scores_, ridge_take_
 from driftwise.kernels.rounds import Family, ScoresArms, Sees, Teaches, View, plain, playing
-from driftwise.kernels.scratch import carved
+from driftwise.kernels.scratch import Shapes, carved, views
 from driftwise.theory.radius import rare_deviation, weighted_deviation
 
 
@@ -78,7 +78,14 @@ class Exp3Weights(NamedTuple):
     total: Floats
 
 
-exp3_weights_size, exp3_weights_of = carved(Exp3Weights, "n, rounds", weights="n", levels="rounds", total="1")
+@formula
+def exp3_shapes(n: int, rounds: int) -> Shapes:
+    """The shapes of its fields."""
+    return (n,), (rounds,), (1,)
+
+
+exp3_weights_size, exp3_weights_of = carved(Exp3Weights, exp3_shapes)
+exp3_weights_views = views(exp3_weights_of)
 
 
 class Exp3View(NamedTuple):
@@ -132,10 +139,14 @@ class RidgeLayers(NamedTuple):
     rows: Floats
 
 
-ridge_layers_size, ridge_layers_of = carved(
-    RidgeLayers, "layers, d, n", V="layers, d, d", b="layers, d", heard="layers, 2", X="n, d", out="layers, 2, n",
-    low="d, d", rows="3, d",
-)  # fmt: skip
+@formula
+def layers_shapes(layers: int, d: int, n: int) -> Shapes:
+    """The shapes of its fields."""
+    return (layers, d, d), (layers, d), (layers, 2), (n, d), (layers, 2, n), (d, d), (3, d)
+
+
+ridge_layers_size, ridge_layers_of = carved(RidgeLayers, layers_shapes)
+ridge_layers_views = views(ridge_layers_of)
 
 
 class RidgeView(NamedTuple):

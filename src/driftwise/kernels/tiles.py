@@ -11,12 +11,12 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from driftwise.kernels import piece
+from driftwise.kernels import formula, piece
 from driftwise.kernels.algebra import factor_, forward_
 from driftwise.kernels.index import bonuses_of
 from driftwise.kernels.lanes import EIGHT, Lanes, eight, load, store_, where_above
 from driftwise.kernels.point import ONLY, Floats
-from driftwise.kernels.scratch import carved
+from driftwise.kernels.scratch import Shapes, carved, line
 
 # The number of tiles that are packed at a time if they are packed in every round, in cache lines per feature.
 PANEL = 32
@@ -41,11 +41,15 @@ class Tiles(NamedTuple):
     who: Floats
 
 
-tiles_size, tiles_of = carved(
-    Tiles, "d, n", mean="line(n)", bonus="| line(n)", arms="| line(n) // EIGHT, d, EIGHT", low="| d, d",
-    U="| d, line(d)", pivot="| line(d)", z="| line(d)", Y="| line(d), EIGHT", column="| line(d), EIGHT", top="| EIGHT",
-    who="| EIGHT",
-)  # fmt: skip
+@formula
+def tiles_shapes(d: int, n: int) -> Shapes:
+    """The shapes of its fields."""
+    all_n, all_d = line(n), line(d)
+    arms, column = (all_n // EIGHT, d, EIGHT), (all_d, EIGHT)
+    return (all_n,), (all_n,), arms, (d, d), (d, all_d), (all_d,), (all_d,), column, column, (EIGHT,), (EIGHT,)
+
+
+tiles_size, tiles_of = carved(Tiles, tiles_shapes)
 
 
 @piece

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from driftwise.kernels import entry, piece
+from driftwise.kernels import entry, formula, piece
 from driftwise.kernels.algebra import divide_eight_, factor_eight_, forward_eight_
 from driftwise.kernels.chance import GAUSSIAN, Record, Rounds, reward_of
 from driftwise.kernels.groups import COUNTERS
@@ -42,7 +42,7 @@ from driftwise.kernels.point import (
     Point,
 )
 from driftwise.kernels.rounds import AnyFamily, Pieces
-from driftwise.kernels.scratch import carved
+from driftwise.kernels.scratch import Shapes, carved
 
 
 class EightStates(NamedTuple):
@@ -70,12 +70,15 @@ class EightStates(NamedTuple):
     reward: Floats
 
 
-eight_states_size, eight_states_of = carved(
-    EightStates, "d", names={"FOUR": FOUR, "COUNTERS": COUNTERS}, G="d, d, EIGHT", twin="d, d, EIGHT",
-    low="d, d, EIGHT", other="d, d, EIGHT", b="d, EIGHT", pivot="d, EIGHT", z="d, EIGHT", y="d, FOUR, EIGHT",
-    x="d, EIGHT", counters="COUNTERS", total="| EIGHT", best="FOUR, EIGHT", arm="FOUR, EIGHT", first="FOUR, EIGHT",
-    value="EIGHT", reward="EIGHT",
-)  # fmt: skip
+@formula
+def eight_shapes(d: int) -> Shapes:
+    """The shapes of its fields."""
+    square, column, four = (d, d, EIGHT), (d, EIGHT), (FOUR, EIGHT)
+    sums = square, square, square, square, column, column, column, (d, FOUR, EIGHT), column
+    return *sums, (COUNTERS,), (EIGHT,), four, four, four, (EIGHT,), (EIGHT,)
+
+
+eight_states_size, eight_states_of = carved(EightStates, eight_shapes)
 
 
 # ------------------------------------------------------------------------------------------ four arms

@@ -18,12 +18,11 @@ from driftwise._internal.compiling import late
 from driftwise._internal.shipped import buffer_of
 from driftwise.errors import BadInput
 from driftwise.kernels.entries import LIST
-from driftwise.kernels.index import ScoreScratch, score_scratch_size
+from driftwise.kernels.index import score_scratch_size
 from driftwise.kernels.lazy import lazy_size
 from driftwise.kernels.point import DAMAGED, Floats
 from driftwise.kernels.rounds import AnyFamily
-from driftwise.kernels.scratch import EIGHT, places
-from driftwise.kernels.tiles import Tiles
+from driftwise.kernels.scratch import EIGHT, line
 from driftwise.policies.plain import check_revision
 from driftwise.policies.state import Layout, State
 from driftwise.policies.vetting import vet
@@ -179,9 +178,6 @@ class _Held:
         self.state.in_use.release()
 
 
-_in_scores, _on_tiles = places(ScoreScratch), places(Tiles)
-
-
 def on_a_line(size: int) -> Floats:
     """`size` zeros that begin on a cache line."""
     raw = np.zeros(size + EIGHT)
@@ -191,14 +187,12 @@ def on_a_line(size: int) -> Floats:
 
 def for_scores(dim: int, n: int) -> tuple[Floats, int]:
     """Scratch for the scores of n arms by any engine: means at its beginning, and the offset of the bonuses."""
-    at = _in_scores(dim, n)["bonus"]
-    assert at == _on_tiles(dim, n)["bonus"], "engines leave bonuses at one place"
-    return on_a_line(max(score_scratch_size(dim, n), lazy_size(dim, n))), at
+    return on_a_line(max(score_scratch_size(dim, n), lazy_size(dim, n))), line(n)
 
 
 def proposed(scratch: Floats, dim: int, n: int) -> Floats:
     """What is proposed of n arms, in scratch for their scores."""
-    at = _in_scores(dim, n)["proposed"]
+    at = 2 * line(n)  # behind means and bonuses
     return scratch[at : at + n]
 
 

@@ -11,10 +11,9 @@ import numpy as np
 from driftwise.errors import BadInput, NumericalError
 from driftwise.kernels.links import IDENTITY
 from driftwise.kernels.point import EXPLORE, FINE, Floats
-from driftwise.kernels.scratch import views
 from driftwise.kernels.search import index_form as page
 from driftwise.kernels.search.families import ACTING
-from driftwise.kernels.search.index_form import SUM, IndexForm, index_form_size, score_of, values_
+from driftwise.kernels.search.index_form import SUM, index_form_size, index_form_views, score_of, values_
 from driftwise.policies.arms import Choice
 from driftwise.policies.live import report
 
@@ -25,9 +24,6 @@ if TYPE_CHECKING:
     from driftwise.policies.state import State
 
 _LISTS = "pass a list of arms, a grid of the set, say"
-
-
-_form = views(IndexForm)
 
 
 class Index:
@@ -49,13 +45,13 @@ class Index:
     @property
     def theta(self) -> Floats:
         """θ, a view."""
-        row: Floats = _form(self.form, self.dim).vec[page.THETA]
+        row: Floats = index_form_views(self.form, self.dim).vec[page.THETA]
         return row
 
     @property
     def A(self) -> Floats:
         """The matrix of the norm in which arms are known, a view."""
-        return _form(self.form, self.dim).A
+        return index_form_views(self.form, self.dim).A
 
     @property
     def sums(self) -> bool:

@@ -19,6 +19,8 @@ from driftwise.kernels.point import CLOCK, FLAGS, HEAD, KEY_HIGH, KEY_LOW, SINCE
 
 NO_SCRATCH = np.zeros(0)
 
+# Files always have the sizes before this one.
+FIRST_LATER_SIZE = groups.StateSizes._fields.index("lags")
 # A larger state is most likely an error in a window or a horizon.
 MOST_NUMBERS = 2**31
 
@@ -35,8 +37,8 @@ class Layout:
     """The groups of a family's states. `flags` has their sizes and offsets, for the kernels."""
 
     def __init__(self, sizes: Sequence[int]) -> None:
-        sizes = [*sizes, *[0] * (len(groups.SIZES) - len(sizes))]  # files leave out the last ones if they are 0
-        shapes = groups.group_shapes(sizes)
+        sizes = [*sizes, *[0] * (len(groups.StateSizes._fields) - len(sizes))]  # files omit the last zeros
+        shapes = groups.group_shapes(groups.StateSizes(*sizes))._asdict()
         self.numbers = sum(math.prod(shape) for shape in shapes.values())
         if self.numbers > MOST_NUMBERS:
             raise self.too_large()
@@ -60,18 +62,18 @@ class Layout:
         """The sizes as files have them: sizes that were added later are left out if they and all after them are 0, so
         that states of older policies do not change."""
         sizes: list[int] = self.sizes.tolist()
-        while len(sizes) > groups.FIRST_LATER_SIZE and sizes[-1] == 0:
+        while len(sizes) > FIRST_LATER_SIZE and sizes[-1] == 0:
             sizes.pop()
         return sizes
 
     def _place(
-        self, declared: tuple[groups.Group, ...], shapes: dict[str, tuple[int, ...]]
+        self, declared: Sequence[str], shapes: dict[str, tuple[int, ...]]
     ) -> tuple[int, dict[str, GroupPlace]]:
         """Place one group after the other. Returns the total length, and the groups that are not empty."""
         start, placed = 0, {}
-        for name, *_ in declared:
+        for name in declared:
             stop = start + math.prod(shapes[name])
-            self.flags[groups.GROUP_AT[name]] = start
+            self.flags[groups.FIRST_GROUP + groups.GroupShapes._fields.index(name)] = start
             if stop > start:
                 placed[name] = GroupPlace(start, stop, shapes[name])
             start = stop
@@ -100,8 +102,7 @@ class Layout:
 def layout(dim: int, lanes: int = 1, **sizes: int) -> Layout:
     """The layout of states with these sizes, named as in kernels/groups.py; missing sizes are 0."""
     given = {"dim": dim, "lanes": lanes, **sizes}
-    assert given.keys() <= set(groups.SIZES), "a size that is not declared"
-    return Layout([given.get(name, 0) for name in groups.SIZES])
+    return Layout(groups.StateSizes(**(dict.fromkeys(groups.StateSizes._fields, 0) | given)))
 
 
 def _counter(column: int, kind: type, what: str) -> Any:
@@ -212,7 +213,7 @@ class State:
     def clear_room(self) -> None:
         """Set unused space to 0, so that equal memories have equal bytes."""
         for name, values in self.groups().items():
-            room = groups.GROUPS[name].room
+            room = groups.ROOMS.get(name)
             if room == "ring":
                 head, size = int(self.cursor[HEAD]), int(self.cursor[SIZE])
                 values[(head + np.arange(size, len(values))) % len(values)] = 0.0
@@ -236,7 +237,7 @@ class State:
         facts, arrays = container.unpack("state", data, _ANEW)
         sizes, owner = facts.get("sizes"), facts.get("policy")
         floats, ints = arrays.get("floats"), arrays.get("ints")
-        least, most = groups.FIRST_LATER_SIZE, len(groups.SIZES)
+        least, most = FIRST_LATER_SIZE, len(groups.StateSizes._fields)
         if not isinstance(sizes, list) or not least <= len(sizes) <= most or not isinstance(owner, str):
             raise BadInput("data", "no sizes or no policy", "the header of a state", _ANEW)
         if not all(type(size) is int and size >= 0 for size in sizes):

@@ -10,7 +10,7 @@ import numpy as np
 from driftwise.errors import BadInput
 from driftwise.kernels import belief
 from driftwise.kernels.adapt.book import EXCESS, LEAST, TICK
-from driftwise.kernels.groups import COUNTERS, GROUPS
+from driftwise.kernels.groups import COUNTERS, DEMANDS
 from driftwise.kernels.point import (
     ATOMS,
     CLOCK,
@@ -68,7 +68,7 @@ def vet(state: State, L: float, rewards: tuple[float, float]) -> None:
         if values.dtype == np.float64:
             _check_finite(name, values)
     for name, values in vetted.groups.items():
-        for demand in GROUPS[name].demands:
+        for demand in DEMANDS.get(name, ()):
             if demand in _CHECKS:
                 _CHECKS[demand](vetted, name, values)
             elif demand not in _INFINITE:
@@ -88,7 +88,7 @@ _INFINITE: dict[str, tuple[Any, float]] = {
 
 def _check_finite(name: str, values: Floats) -> None:
     good = np.isfinite(values)
-    for demand in GROUPS[name].demands:
+    for demand in DEMANDS.get(name, ()):
         if demand in _INFINITE:
             where, number = _INFINITE[demand]
             good[where] |= values[where] == number

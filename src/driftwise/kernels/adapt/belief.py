@@ -48,7 +48,7 @@ from driftwise.kernels.belief import (
     widths_,
 )
 from driftwise.kernels.chance import uniform
-from driftwise.kernels.foretell import LaneScratch, fill_slopes_, fill_slots_, foretell_eight_
+from driftwise.kernels.foretell import LaneScratch, fill_slopes_, fill_slots_, foretell_eight_, lane_shapes
 from driftwise.kernels.index import ScoreScratch, first_less, score_scratch_of
 from driftwise.kernels.lanes import EIGHT
 from driftwise.kernels.level import (
@@ -105,7 +105,7 @@ from driftwise.kernels.point import (
     sums_of,
 )
 from driftwise.kernels.rounds import Family, Teaches
-from driftwise.kernels.scratch import carved
+from driftwise.kernels.scratch import Shapes, carved_from
 from driftwise.kernels.solvers.one_pass import root
 
 LEAST_SLOPE = 1e-300
@@ -139,18 +139,6 @@ class Click(NamedTuple):
     bend: float
 
 
-@formula
-def slot_dim(d: int, lanes: int) -> int:
-    """How many features a slot has: none where one lane is alone."""
-    return d if lanes > 1 else 0
-
-
-@formula
-def trends_of(d: int) -> int:
-    """1 where lanes may have a trend: of many features none has."""
-    return 1 if d <= FEATURES else 0
-
-
 class Forecast(NamedTuple):
     """Scratch of a lane that believes, every lane's surprise and the value and squared length of what it foretold; for
     those of a bank also slots for eight of them."""
@@ -166,10 +154,14 @@ class Forecast(NamedTuple):
     slots: LaneScratch
 
 
-forecast_size, forecast_of = carved(
-    Forecast, "start, d, lanes", low="d, d", other="d, d", pivot="d", z="d", y="d", surprise="lanes", value="lanes",
-    square="lanes", slots="slot_dim(d, lanes), trends_of(d)",
-)  # fmt: skip
+@formula
+def forecast_shapes(d: int, lanes: int) -> Shapes:
+    """The shapes of its fields. One lane alone needs no slots, and of many features none has a trend."""
+    slots = lane_shapes(d if lanes > 1 else 0, 1 if d <= FEATURES else 0)
+    return (d, d), (d, d), (d,), (d,), (d,), (lanes,), (lanes,), (lanes,), slots
+
+
+forecast_size, forecast_of = carved_from(Forecast, forecast_shapes)
 
 
 @piece
@@ -316,13 +308,14 @@ def center_all_(point: Point, guess: float, ticks: float, filters: Floats, by_le
 
 @piece
 def level_pay_(
-    point: Point, lesson: Lesson, prior: Prior, gauge: Gauge, levels: Levels, plain: float, by_level: LevelForecast
+    point: Point, lesson: Lesson, prior: Prior, gauge: Gauge, levels: Levels, plain: float, by_level: LevelForecast,
+    slots: LaneScratch,
 ) -> None:
     """All lanes with a level are paid; the family is held against the plain one, whose density is e^plain."""
     lanes = levels.weights.size
     rows = point.table.shape[0] - lanes
     for first in range(0, lanes, EIGHT):
-        foretell_levels_(first, prior.ridge, lesson, gauge, levels.sums, by_level)
+        foretell_levels_(first, prior.ridge, lesson, gauge, levels.sums, by_level, slots)
     for k in range(lanes):
         value, square = by_level.value[k], by_level.square[k]
         by_level.surprise[k] = surprise_of(point, rows + k, prior, gauge, lesson.reward, value, square)
@@ -334,14 +327,14 @@ def level_pay_(
 @part
 def level_lesson_(
     point: Point, lesson: Lesson, asked: bool, prior: Prior, gauge: Gauge, levels: Levels, plain: float,
-    by_level: LevelForecast,
+    by_level: LevelForecast, slots: LaneScratch,
 ) -> None:
     """All lanes with a level are paid for a value if they were asked for it, and learn it."""
     lanes, filters, sums = levels.weights.size, levels.filters, levels.sums
     rows = point.table.shape[0] - lanes
     center_all_(point, guess_of(prior, gauge, by_level.center.shape[1]), lesson.ticks, filters, by_level)
     if lesson.arm >= 0 and asked and not prior.blind:
-        level_pay_(point, lesson, prior, gauge, levels, plain, by_level)
+        level_pay_(point, lesson, prior, gauge, levels, plain, by_level, slots)
     for k in range(lanes):
         factor = age_preferences_(point, rows + k, k, lesson.ticks, sums)
         if lesson.arm >= 0:
@@ -361,7 +354,8 @@ def level_lesson_(
 
 @routine
 def level_clicks_(
-    point: Point, lesson: Lesson, prior: Prior, gauge: Gauge, levels: Levels, plain: float, by_level: LevelForecast
+    point: Point, lesson: Lesson, prior: Prior, gauge: Gauge, levels: Levels, plain: float, by_level: LevelForecast,
+    slots: LaneScratch,
 ) -> None:
     """All lanes with a level are paid for a click once time has passed, and each learns what it makes of it."""
     lanes, filters, sums = levels.weights.size, levels.filters, levels.sums
@@ -375,7 +369,7 @@ def level_clicks_(
         for f in range(lanes):
             filter_(point, rows + f, filters, f, 1.0, lesson)
         return
-    level_pay_(point, lesson, prior, gauge, levels, plain, by_level)
+    level_pay_(point, lesson, prior, gauge, levels, plain, by_level, slots)
     for k in range(lanes):  # each has a filter of its own
         contrast = weight_of(point, rows + k, lesson.age) * (by_level.square[k] - by_level.spread[k])
         click = click_of(point.flags[LINK], by_level.value[k], by_level.spread[k] + contrast, lesson)
@@ -508,7 +502,10 @@ def lane_foretell_(point: Point, lesson: Lesson, lanes: Lanes, own: Adapting) ->
 def values_paid_(point: Point, lesson: Lesson, density: float, lanes: Lanes) -> None:
     """Lanes with a level are paid and learn: what the plain ones gave is what they are held against."""
     if lanes.levels.weights.size > 0:
-        level_lesson_(point, lesson, lanes.asked, lanes.prior, lanes.gauge, lanes.levels, density, lanes.by_level)
+        slots = lanes.forecast.slots
+        level_lesson_(
+            point, lesson, lanes.asked, lanes.prior, lanes.gauge, lanes.levels, density, lanes.by_level, slots
+        )
 
 
 @part
@@ -517,7 +514,8 @@ def clicks_paid_(point: Point, lesson: Lesson, density: float, lanes: Lanes) -> 
     if lanes.levels.weights.size == 0:
         return
     if lanes.asked or lesson.arm < 0:
-        level_clicks_(point, lesson, lanes.prior, lanes.gauge, lanes.levels, density, lanes.by_level)
+        slots = lanes.forecast.slots
+        level_clicks_(point, lesson, lanes.prior, lanes.gauge, lanes.levels, density, lanes.by_level, slots)
     else:
         level_click_(point, lesson, lanes.prior, lanes.gauge, lanes.levels, lanes.forecast, lanes.by_level)
 
@@ -831,7 +829,7 @@ def belief_scratch(view: Belief, scratch: Floats, start: int, d: int) -> BeliefS
     flags, lanes = view.point.flags, view.sums.G.shape[0]
     forecast = forecast_of(scratch, start, d, lanes)
     behind = start + forecast_size(d, lanes)
-    by_level = level_forecast_of(scratch, behind, d, flags[LEVELS], flags[FILTERS], forecast.slots)
+    by_level = level_forecast_of(scratch, behind, d, flags[LEVELS], flags[FILTERS])
     return BeliefScratch(forecast, by_level)
 
 

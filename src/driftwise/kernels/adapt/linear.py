@@ -6,12 +6,12 @@ from functools import cache
 from typing import NamedTuple
 
 from driftwise._internal.elementary import log1p
-from driftwise.kernels import part, piece
+from driftwise.kernels import formula, part, piece
 from driftwise.kernels.adapt.book import sound_marks
 from driftwise.kernels.adapt.lane import Lane
 from driftwise.kernels.adapt.lesson import KINDS, LessonOfLanes, adaptation_of, any_of, lesson_under, who_acts
 from driftwise.kernels.belief import Gauge
-from driftwise.kernels.foretell import LaneScratch, fill_slots_, foretell_eight_
+from driftwise.kernels.foretell import LaneScratch, fill_slots_, foretell_eight_, lane_shapes
 from driftwise.kernels.groups import Adapting, History, Sums, adapting_of, history_of, sums_of
 from driftwise.kernels.index import ScoreScratch
 from driftwise.kernels.lanes import EIGHT
@@ -32,7 +32,7 @@ from driftwise.kernels.point import (
     sound_cursor,
 )
 from driftwise.kernels.rounds import Family, Teaches
-from driftwise.kernels.scratch import carved
+from driftwise.kernels.scratch import Shapes, carved_from
 
 
 class BankScratch(NamedTuple):
@@ -42,7 +42,13 @@ class BankScratch(NamedTuple):
     surprise: Floats
 
 
-bank_scratch_size, bank_scratch_of = carved(BankScratch, "start, d, lanes", slots="d, 0", surprise="lanes")
+@formula
+def bank_shapes(d: int, lanes: int) -> Shapes:
+    """The shapes of its fields."""
+    return lane_shapes(d, 0), (lanes,)
+
+
+bank_scratch_size, bank_scratch_of = carved_from(BankScratch, bank_shapes)
 
 
 class Lanes(NamedTuple):

@@ -282,7 +282,7 @@ def form_sampling_linear_(
 def form_sampling_glm_(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, draw: int) -> int:
     """x'θ̃ of a draw by the Laplace posterior."""
     key, sums = adapting_of(flags, floats, ints).key, sums_of(flags, floats)
-    form, estimate, first = index_form_of(scratch, flags[DIM]), estimate_of(flags, floats), int(flags[DIM] - flags[DIM])
+    form, estimate, first = index_form_of(scratch, flags[DIM]), estimate_of(flags, floats), int(ONLY)
     factor_(estimate.H, first, 0.0, form.low, form.vec[PIVOT])
     invert_(form.low, form.vec[PIVOT], form.work)
     set_to_zero_(form.A)

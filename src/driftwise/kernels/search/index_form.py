@@ -10,11 +10,11 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from driftwise.kernels import entry, piece, routine
+from driftwise.kernels import entry, formula, piece, routine
 from driftwise.kernels.algebra import divide_
 from driftwise.kernels.links import mean as link_mean
 from driftwise.kernels.point import Floats
-from driftwise.kernels.scratch import carved
+from driftwise.kernels.scratch import Shapes, carved, views
 
 # Kinds of an index.
 RISES, SUM = 0, 1
@@ -42,10 +42,14 @@ class IndexForm(NamedTuple):
     stack: Floats
 
 
-index_form_size, index_form_of = carved(
-    IndexForm, "d", numbers="NUMBERS", vec="VECTORS, d", A="d, d", low="d, d", other="d, d", rows="d, d", work="d, d",
-    stack="2, DEEP",
-)  # fmt: skip
+@formula
+def form_shapes(d: int) -> Shapes:
+    """The shapes of its fields."""
+    return (NUMBERS,), (VECTORS, d), (d, d), (d, d), (d, d), (d, d), (d, d), (2, DEEP)
+
+
+index_form_size, index_form_of = carved(IndexForm, form_shapes)
+index_form_views = views(index_form_of)
 
 
 @piece

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from driftwise._internal.elementary import erfc, exp, log1p
-from driftwise.kernels import piece, routine
+from driftwise.kernels import formula, piece, routine
 from driftwise.kernels.algebra import ROUNDING, backward_divided_, factor_raised_, forward_divided_
 from driftwise.kernels.links import (
     EXPONENT,
@@ -38,7 +38,7 @@ from driftwise.kernels.links import (
     slope,
 )
 from driftwise.kernels.point import Floats
-from driftwise.kernels.scratch import carved, owned
+from driftwise.kernels.scratch import carved_from
 from driftwise.kernels.solvers.atoms import Atoms, along, linear_predictor_, spread
 
 CONVERGED, UNFINISHED, BROKEN = 0, 1, 2
@@ -63,10 +63,20 @@ class NewtonScratch(NamedTuple):
     M: Floats
 
 
-newton_scratch_size, newton_scratch_of = carved(
-    NewtonScratch, "start, d, capacity", Z="6, capacity", P="11, d", M="4, d, d"
-)  # fmt: skip
-newton_scratch = owned(NewtonScratch)
+@formula
+def newton_shapes(d: int, capacity: int) -> tuple[tuple[int, int], tuple[int, int], tuple[int, int, int]]:
+    """The shapes of its fields."""
+    return (6, capacity), (11, d), (4, d, d)
+
+
+newton_scratch_size, newton_scratch_of = carved_from(NewtonScratch, newton_shapes)
+
+
+@formula
+def newton_scratch(d: int, capacity: int) -> NewtonScratch:
+    """Scratch in arrays of its own."""
+    Z, P, M = newton_shapes(d, capacity)
+    return NewtonScratch(np.zeros(Z), np.zeros(P), np.zeros(M))
 
 
 @routine

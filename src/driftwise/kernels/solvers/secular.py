@@ -11,8 +11,10 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+import numpy as np
+
 from driftwise._internal.elementary import exp, log1p
-from driftwise.kernels import part, routine
+from driftwise.kernels import formula, part, routine
 from driftwise.kernels.algebra import (
     backward_divided_,
     divide_divided_,
@@ -23,7 +25,7 @@ from driftwise.kernels.algebra import (
 )
 from driftwise.kernels.links import LOGISTIC, area, curve, mean, slope, third
 from driftwise.kernels.point import Floats
-from driftwise.kernels.scratch import carved, owned
+from driftwise.kernels.scratch import carved_from
 from driftwise.kernels.solvers.atoms import Atoms, along, spread
 
 # Objectives: Loss - tilt'θ; ½‖N‖² in a fixed metric; ½‖N‖² in H(θ)⁻¹; ½(distance from -N to BVD's ellipsoid)²; the
@@ -61,11 +63,22 @@ class SetScratch(NamedTuple):
     kkt: Floats
 
 
-set_scratch_size, set_scratch_of = carved(
-    SetScratch, "start, d, used", vec="VECTORS, d", mat="MATRICES, d, d", work="ROWS, used", number="NUMBERS",
-    kkt="d + 2, d + 3",
-)  # fmt: skip
-set_scratch = owned(SetScratch)
+@formula
+def set_shapes(
+    d: int, used: int
+) -> tuple[tuple[int, int], tuple[int, int, int], tuple[int, int], tuple[int], tuple[int, int]]:
+    """The shapes of its fields."""
+    return (VECTORS, d), (MATRICES, d, d), (ROWS, used), (NUMBERS,), (d + 2, d + 3)
+
+
+set_scratch_size, set_scratch_of = carved_from(SetScratch, set_shapes)
+
+
+@formula
+def set_scratch(d: int, used: int) -> SetScratch:
+    """Scratch in arrays of its own."""
+    vec, mat, work, number, kkt = set_shapes(d, used)
+    return SetScratch(np.zeros(vec), np.zeros(mat), np.zeros(work), np.zeros(number), np.zeros(kkt))
 
 
 # ------------------------------------------------------------------------------------------ small linear algebra

@@ -12,13 +12,12 @@ from driftwise._internal.rng import key
 from driftwise._internal.validate import keep_whole, real
 from driftwise.errors import BadInput
 from driftwise.kernels.point import Floats
-from driftwise.kernels.scratch import views
 from driftwise.kernels.stretches import (
-    Exp3Weights,
     exp3_chances_,
     exp3_drawn,
     exp3_take_,
     exp3_weights_size,
+    exp3_weights_views,
     play_exp3_,
 )
 from driftwise.policies.arms import Choice, Scores
@@ -99,7 +98,7 @@ class Exp3S(Stepped):
         self._count(one.rounds.arms[0].T)
         first, rounds = int(state["draws"]), len(one.regret)
         floats = np.zeros(exp3_weights_size(self.arms, rounds))
-        held = views(Exp3Weights)(floats, self.arms, rounds)
+        held = exp3_weights_views(floats, self.arms, rounds)
         held.weights[:] = state["weights"]
         held.levels[:] = [self._level(state, first + t) for t in range(rounds)]
         settings = [self.mix, self.share, self.low, self.high]

@@ -13,8 +13,7 @@ from driftwise.errors import BadInput
 from driftwise.kernels.chance import Rounds
 from driftwise.kernels.index import score_scratch_size
 from driftwise.kernels.point import Floats, Ints
-from driftwise.kernels.scratch import views
-from driftwise.kernels.stretches import RidgeLayers, ridge_layers_size
+from driftwise.kernels.stretches import ridge_layers_size, ridge_layers_views
 from driftwise.policies.arms import Choice, Scores
 
 State = dict[str, Any]
@@ -39,7 +38,7 @@ class FixedRounds(NamedTuple):
         """Play them by a loop on regressions: a state with k, V, b and perhaps more of RidgeLayers."""
         (layers, d), n = state["b"].shape, self.rounds.arms.shape[2]
         floats, clock = np.zeros(ridge_layers_size(layers, d, n)), np.array([state["k"]], dtype=np.int64)
-        held = views(RidgeLayers)(floats, layers, d, n)
+        held = ridge_layers_views(floats, layers, d, n)
         held.X[:] = self.rounds.arms[0].T
         kept = {name: array for name, array in held._asdict().items() if name in state}
         for name, one in kept.items():
