@@ -27,6 +27,7 @@ import llvmlite.binding as llvm
 import numpy as np
 
 import driftwise as dw
+from driftwise.kernels.chance import Rounds
 from driftwise.lab.bench.rivals import c_compiler, c_round, compile_limit
 from driftwise.policies import engines
 from driftwise.policies.base import Compiled
@@ -74,7 +75,7 @@ def played(policy: Compiled, tape: Tape, road: str, seen: dict[str, bytes]) -> C
         state = policy.start()
         with engines.forced(road):
             begun = time.thread_time()
-            policy.play(state, *tape, 0, 0, 1.0, 0.0, chosen, regret)
+            policy.play(state, Rounds(*tape, 0, 0, 1.0), 0.0, chosen, regret)
             spent = time.thread_time() - begun
         seen[road] = chosen.tobytes() + regret.tobytes()
         return spent
@@ -99,7 +100,8 @@ def beside_c(repeats: int) -> None:
     for first in range(0, LONG, LONG // 10):
         piece = Tape(tape.arms, *(field[first : first + LONG // 10] for field in tape[1:]))
         begun = time.thread_time()
-        policy.play(state, *piece, 0, 0, 1.0, 0.0, np.empty(LONG // 10, dtype=np.int64), np.empty(LONG // 10))
+        results = np.empty(LONG // 10, dtype=np.int64), np.empty(LONG // 10)
+        policy.play(state, Rounds(*piece, 0, 0, 1.0), 0.0, *results)
         spent.append(time.thread_time() - begun)
     print(f"the last tenth of {LONG:,} rounds, of the second: {spent[-1] / spent[1]:.2f}")
 

@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 import driftwise as dw
+from driftwise.kernels.chance import Rounds
 from driftwise.policies import engines
 
 KINDS = ("sphere", "cube", "duplicates", "zeros", "basis", "tiny", "near ties", "clip")
@@ -71,7 +72,7 @@ def by(road, policy, arms, theta, draws, noise):
     T = len(theta)
     chosen, regret, state = np.empty(T, dtype=np.int64), np.empty(T), policy.start()
     with engines.forced(road):
-        policy.play(state, arms, theta, draws, np.zeros(T), 0, 0, noise, 0.0, chosen, regret)
+        policy.play(state, Rounds(arms, theta, draws, np.zeros(T), 0, 0, noise), 0.0, chosen, regret)
     return chosen, regret, state.floats
 
 

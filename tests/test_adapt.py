@@ -8,7 +8,7 @@ from scipy import special
 
 import driftwise as dw
 from driftwise.kernels.adapt import book
-from driftwise.kernels.chance import uniform
+from driftwise.kernels.chance import Rounds, uniform
 from driftwise.policies.adapt import MEMORIES, fades
 from naive import NaiveBOB, NaiveGLM, NaiveLinear, NaiveMaster, naive_payoff, naive_rho_hat, naive_squares
 
@@ -328,7 +328,7 @@ def test_MASTERs_tests_do_not_fire_at_the_papers_size():
     state = policy.start(seed=0)
     for tape in world.tapes(0, 0):
         size = len(tape.theta)
-        policy.play(state, *tape, 0, 0, 1.0, 0.0, np.empty(size, dtype=np.int64), np.empty(size))
+        policy.play(state, Rounds(*tape, 0, 0, 1.0), 0.0, np.empty(size, dtype=np.int64), np.empty(size))
     report = policy.report(state)
     assert report == {"blocks": 1, "order": 13, "restarts": 0, "test_1": 0, "test_2": 0}
     assert dw.simulate({"it": policy}, dw.worlds.Turn(horizon=200), trials=2).report["it"] == [report, report]

@@ -9,6 +9,7 @@ from scipy import special
 
 import driftwise as dw
 from driftwise import research
+from driftwise.kernels.chance import Rounds
 from driftwise.kernels.point import FAILED, USED
 from naive import NaiveGLM
 from refusing import refused, unchanged
@@ -602,11 +603,12 @@ def test_a_failed_estimate_is_a_sentence_whoever_asked_for_it():
     # A simulated failure: the counter by which compiled code reports one.
     policy, world = glb(), dw.worlds.Turn(horizon=10, reward="bernoulli")
     tape = next(iter(world.tapes()))
-    rounds = (*tape, world.link_code, world.reward_code, 1.0, 0.0, np.empty(10, dtype=np.int64), np.empty(10))
+    rounds = Rounds(*tape, world.link_code, world.reward_code, 1.0)
+    results = np.empty(10, dtype=np.int64), np.empty(10)
     for ask in (
         lambda state: policy.learn(state, np.eye(2), 0, 1.0),
         lambda state: policy.advance(state),
-        lambda state: policy.play(state, *rounds),
+        lambda state: policy.play(state, rounds, 0.0, *results),
     ):
         state = policy.start()
         state.counters[0, FAILED] = 1.0

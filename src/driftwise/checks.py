@@ -20,6 +20,7 @@ import numpy as np
 from driftwise._internal.rng import stream
 from driftwise._internal.validate import whole
 from driftwise.errors import BadInput
+from driftwise.kernels.chance import Rounds
 from driftwise.kernels.lanes import EIGHT
 from driftwise.kernels.links import LINKS
 from driftwise.kernels.point import Floats
@@ -335,8 +336,8 @@ def _engine_plays(policy: Compiled, world: Given, engine: str, plays_eight: bool
             return found.arms["it"].tobytes(), found.regret["it"].tobytes()
         state, tape = policy.start(seed=0), next(iter(world.tapes()))
         chosen, regret = np.empty(world.horizon, dtype=np.int64), np.empty(world.horizon)
-        codes = world.link_code, world.reward_code, float(world.noise)
-        policy.play(state, *tape, *codes, 0.0, chosen, regret)
+        rounds = Rounds(*tape, world.link_code, world.reward_code, float(world.noise))
+        policy.play(state, rounds, 0.0, chosen, regret)
         return chosen.tobytes(), regret.tobytes(), state.to_bytes()
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from driftwise.kernels.lanes import EIGHT
 from driftwise.kernels.point import Floats, Ints
-from driftwise.kernels.trials import eight_states_size
+from driftwise.kernels.trials import FourRecord, FourRounds, eight_states_size
 from driftwise.policies import engines
 from driftwise.policies.base import Compiled
 from driftwise.policies.engines import Sizes, bound
@@ -61,6 +61,7 @@ def _play(
     policy: Compiled, states: Floats, world: World, tapes: EightTrials, chosen: Ints, regret: Floats
 ) -> None:
     """Play a stretch of rounds in compiled code. `states` has the states of the eight trials."""
-    rounds = (*tapes, world.link_code, world.reward_code, float(world.noise), 0.0, chosen, regret)
+    rounds = FourRounds(*tapes, world.link_code, world.reward_code, float(world.noise))
     entry = bound(engines.EIGHT, policy.entries.family, policy.point)
-    entry(*policy.point, states, NO_INTS, NO_SCRATCH, *rounds, NO_INTS, NO_TESTS)
+    record = FourRecord(chosen, regret, NO_INTS)
+    entry(*policy.point, states, NO_INTS, NO_SCRATCH, rounds, 0.0, record, NO_TESTS)

@@ -257,16 +257,18 @@ def _play(
     as_python: bool = False,
 ) -> Any:  # fmt: skip
     """Play a stretch of rounds in one call."""
-    told = world.link_code, world.reward_code, float(world.noise)
-    return policy.play(state, *tape, *told, total, chosen, regret, as_python=as_python)
+    return policy.play(state, _rounds(world, tape), total, chosen, regret, as_python)
+
+
+def _rounds(world: World, tape: Tape) -> Rounds:
+    return Rounds(*tape, world.link_code, world.reward_code, float(world.noise))
 
 
 def _stretch(
     policy: Any, state: Any, world: World, tape: Tape, total: float, chosen: Ints, regret: Floats
 ) -> None:
     """Play a stretch of rounds on fixed arms in one call of a policy without kernels (policies/neighbours)."""
-    rounds = Rounds(*tape, world.link_code, world.reward_code, float(world.noise))
-    policy.stretch(state, FixedRounds(rounds, total, chosen, regret))
+    policy.stretch(state, FixedRounds(_rounds(world, tape), total, chosen, regret))
 
 
 def _step(

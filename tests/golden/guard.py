@@ -119,6 +119,7 @@ def estimates(state: object) -> bytes:
 def played(policy: object, place: object) -> tuple[list[int], bytes, object]:
     """Compiled rounds: arms, regret, the last state. A policy that only steps is stepped."""
     import driftwise as dw
+    from driftwise.kernels.chance import Rounds
 
     state = policy.start(seed=7)
     if policy.stepped:
@@ -127,7 +128,8 @@ def played(policy: object, place: object) -> tuple[list[int], bytes, object]:
     arms, regret, total = [], [], 0.0
     for tape in place.tapes(3, 0):
         chosen, lost = np.empty(len(tape.theta), dtype=np.int64), np.empty(len(tape.theta))
-        policy.play(state, *tape, place.link_code, place.reward_code, float(place.noise), total, chosen, lost)
+        rounds = Rounds(*tape, place.link_code, place.reward_code, float(place.noise))
+        policy.play(state, rounds, total, chosen, lost)
         total = float(lost[-1])
         arms += chosen.tolist()
         regret.append(lost)

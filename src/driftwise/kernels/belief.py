@@ -19,7 +19,7 @@ from typing import NamedTuple
 from driftwise._internal.elementary import log, log1p
 from driftwise.kernels import formula, piece
 from driftwise.kernels.algebra import factor_late_, factor_one_, forward_one_
-from driftwise.kernels.cut import cut
+from driftwise.kernels.cut import Vector, cut
 from driftwise.kernels.groups import AT_GAUGE, shapes_of
 from driftwise.kernels.index import ScoreScratch, lift_, roots_, whiten_
 from driftwise.kernels.links import IDENTITY, widening
@@ -116,7 +116,7 @@ class Prior(NamedTuple):
 class Gauge(NamedTuple):
     """What is known of noise and scale; nothing where both are told."""
 
-    known: Floats
+    known: Vector
 
 
 @piece

@@ -169,36 +169,34 @@ def confine_(p: Atoms, theta: Floats, way: Way, z: SetScratch, out: Floats) -> t
 
 @routine
 def lesson_bvd_(
-    flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats, at: int, arm: int,
-    reward: float, ticks: float, age: float,
+    flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, lesson: Lesson
 ) -> int:
     """A lesson that ends with θ̂ in theta and θ̃ in shown; arm < 0 lets time pass without an observation.
 
     The phases of kernels/memories are written out for the one memory that is possible here: with windows and restarts
     in it, compiling took half as long again.
     """
-    lane = int(ONLY)
-    point, lesson = Point(flags, table), Lesson(X, at, arm, reward, ticks, age)
+    lane, point = int(ONLY), Point(flags, table)
     sums, history, estimate = sums_of(flags, floats), history_of(flags, floats, ints), estimate_of(flags, floats)
     if not sound_cursor(history):
         return DAMAGED
-    d, capacity = X.shape[1], history.cursor[USED] + 1
+    d, capacity = lesson.X.shape[1], history.cursor[USED] + 1
     newton, rest = newton_scratch_of(scratch, lane, d, capacity), scratch[newton_scratch_size(d, capacity) :]
     count, theta, shown = sums.counters, estimate.theta, estimate.shown
-    factor = decay(table, lane, ticks)
-    count[lane, CLOCK] += ticks
+    factor = decay(table, lane, lesson.ticks)
+    count[lane, CLOCK] += lesson.ticks
     count[lane, WEIGHT] *= factor
     count[lane, SQUARES] *= factor * factor
     fade_atoms_(lane, factor, count, history)
-    if arm >= 0:
-        weight = weight_of(point, lane, age)
+    if lesson.arm >= 0:
+        weight = weight_of(point, lane, lesson.age)
         count[lane, COUNT] += 1.0
         count[lane, WEIGHT] += weight
         count[lane, SQUARES] += weight * weight
         blend_(lane, factor, weight, lesson, sums)
         a = place_atom_(lesson, count, history)
         history.weights[lane, a] += weight
-        history.targets[lane, a] += weight * reward
+        history.targets[lane, a] += weight * lesson.reward
     else:
         scale_(lane, factor, sums)
     lam, reach = table[lane, LAM], table[lane, S]

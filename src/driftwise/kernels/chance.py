@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 from driftwise._internal.elementary import cosine, exp, log1p
 from driftwise.kernels import formula, piece
+from driftwise.kernels.cut import Matrix, Stack, Vector
 from driftwise.kernels.links import mean as link_mean
-from driftwise.kernels.point import Floats, Ints
+from driftwise.kernels.point import Ints
 
 GAUSSIAN, BERNOULLI, POISSON = 0, 1, 2
 
@@ -34,10 +35,10 @@ class Rounds(NamedTuple):
     """Rounds to play: arms, one set or one per round, θ's path (B, d), the tape's draws and the best means (B,), and
     the model of rewards: link, kind, noise."""
 
-    arms: Floats
-    path: Floats
-    draws: Floats
-    best: Floats
+    arms: Stack
+    path: Matrix
+    draws: Vector
+    best: Vector
     link: int
     kind: int
     noise: float
@@ -47,7 +48,7 @@ class Record(NamedTuple):
     """The results: arms chosen, cumulative regret, and the row of the table that acted."""
 
     chosen: Ints
-    regret: Floats
+    regret: Vector
     used: Ints
 
 

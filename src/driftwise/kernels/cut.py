@@ -7,7 +7,7 @@ again took 220 ns longer. A view from here is an address and a shape; the owner 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,13 @@ import numpy.typing as npt
 from driftwise._internal.compiling import intrinsic
 
 Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+# Arrays that Python passes to entries: the type of their numbers, and their axes.
+Vector = Annotated[Floats, "float64", 1]
+Matrix = Annotated[Floats, "float64", 2]
+Stack = Annotated[Floats, "float64", 3]
+Fours = Annotated[Floats, "float64", 4]
+Ints = Annotated[npt.NDArray[np.int64], "int64", 1]
+IntMatrix = Annotated[npt.NDArray[np.int64], "int64", 2]
 
 
 def interpreted_cut(packed: npt.NDArray[Any], start: int, shape: tuple[int, ...]) -> npt.NDArray[Any]:

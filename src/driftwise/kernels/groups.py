@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from driftwise.kernels import formula, piece
-from driftwise.kernels.cut import Floats, Ints, cut
+from driftwise.kernels.cut import Floats, Ints, Vector, cut
 
 # Columns of a lane's counters, moments of a level's filter, numbers of a key: kernels/point.py names each.
 COUNTERS, MOMENTS, KEY = 8, 6, 2
@@ -201,9 +201,9 @@ class Adapting(NamedTuple):
 
     key: Ints
     marks: Ints
-    notes: Floats
-    scores: Floats
-    before: Floats
+    notes: Vector
+    scores: Vector
+    before: Vector
 
 
 @piece

@@ -15,6 +15,7 @@ from driftwise.kernels.adapt.belief import forecast_size
 from driftwise.kernels.adapt.book import LANE_MARKS, NOTE_PLACES, ORDER, PER_LANE
 from driftwise.kernels.adapt.linear import bank_scratch_size
 from driftwise.kernels.belief import GAUGE, UNITS, Gauge, gauge_size
+from driftwise.kernels.chance import Record, Rounds
 from driftwise.kernels.glm import lesson_scratch_size
 from driftwise.kernels.groups import AT_CURSOR, FIRST_GROUP, FIRST_SIZE, FLOAT_GROUPS, KEY, shapes_of
 from driftwise.kernels.index import score_scratch_size
@@ -63,6 +64,7 @@ from driftwise.kernels.point import (
     Adapting,
     Floats,
     Ints,
+    Lesson,
     Point,
 )
 from driftwise.kernels.scratch import lengths
@@ -72,7 +74,7 @@ from driftwise.kernels.solvers.newton import NewtonScratch, newton_scratch_size,
 from driftwise.kernels.solvers.secular import set_scratch_size
 from driftwise.kernels.solvers.sets import COLUMNS as SET_ROWS
 from driftwise.kernels.tiles import tiles_size
-from driftwise.kernels.trials import eight_states_size
+from driftwise.kernels.trials import FourRecord, FourRounds, eight_states_size
 
 # The largest sizes and dimensions: products of three sizes, two of them dimensions, fit in 64 bits.
 MOST, MOST_DIM = 2**31, 46_340
@@ -100,6 +102,12 @@ def holds(flags: Ints, floats: Floats, ints: Ints) -> bool:
 
 
 @piece
+def pointed(flags: Ints) -> bool:
+    """A cursor where there is a ring or atoms."""
+    return bool(flags[CURSORS] >= CURSOR or (flags[CURSORS] == 0 and flags[ROOM] == 0 and flags[ATOMS] == 0))
+
+
+@piece
 def agrees(flags: Ints, table: Floats) -> bool:
     """Sizes that follow from what the policy is: what its memory, its rule and its adaptation keep of each lane, and a
     row of the table for each that can act."""
@@ -116,8 +124,7 @@ def agrees(flags: Ints, table: Floats) -> bool:
         rows = lanes
         good = good and flags[SCORES] == lanes
     good = good and (flags[ROOM] > 0 or flags[MEMORY] != WINDOW)
-    good = good and (flags[CURSORS] >= CURSOR or (flags[CURSORS] == 0 and flags[ROOM] == 0 and flags[ATOMS] == 0))
-    good = good and (flags[LAGS] >= lanes or (flags[LAGS] == 0 and flags[MEMORY] != TREND))
+    good = good and pointed(flags) and (flags[LAGS] >= lanes or (flags[LAGS] == 0 and flags[MEMORY] != TREND))
     two = flags[RULE] == TWO_MATRIX or flags[RULE] == TWO_AS_PUBLISHED
     good = good and (flags[TWINS] >= lanes or (flags[TWINS] == 0 and not two))
     return bool(good and table.shape[0] >= rows + max(flags[LEVELS], flags[FILTERS]))
@@ -155,12 +162,6 @@ def standing(own_groups: Agrees) -> Stands:
 def takes(flags: Ints, X: Floats) -> bool:
     """Sets of arms of a policy's dimension."""
     return bool(X.shape[0] > 0 and X.shape[1] == flags[DIM] and X.shape[2] > 0)
-
-
-@piece
-def observes(flags: Ints, X: Floats, at: int, arm: int) -> bool:
-    """Sets of arms that have this one, or no observation."""
-    return bool(takes(flags, X) and at >= 0 and at < X.shape[0] and arm < X.shape[2])
 
 
 @piece
@@ -294,10 +295,10 @@ def guard_learn(name: str, stands: Stands, need_of: Need) -> Guard:
     @entry
     @stored_as(name)
     def guard(
-        flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats, at: int, arm: int,
-        reward: float, ticks: float, age: float,
+        flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats, arm: int, reward: float,
+        ticks: float, age: float,
     ) -> bool:
-        good = stands(flags, table, floats, ints) and observes(flags, X, at, arm)
+        good = stands(flags, table, floats, ints) and takes(flags, X) and arm < X.shape[2]
         return bool(good and scratch.size >= need_of(flags, capacity_of(flags, ints)))
 
     return guard
@@ -307,11 +308,12 @@ def guard_adapt(name: str, stands: Stands, need_of: Need) -> Guard:
     @entry
     @stored_as(name)
     def guard(
-        flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats, at: int, arm: int,
-        reward: float, ticks: float, age: float, rho: Floats, largest: float,
+        flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, lesson: Lesson, rho: Floats,
+        largest: float,
     ) -> bool:
-        good = stands(flags, table, floats, ints) and observes(flags, X, at, arm)
-        good = good and (flags[ADAPT] != MASTER or arm < 0 or rho.size > 0)
+        good = stands(flags, table, floats, ints) and takes(flags, lesson.X) and lesson.arm < lesson.X.shape[2]
+        good = good and lesson.at >= 0 and lesson.at < lesson.X.shape[0]
+        good = good and (flags[ADAPT] != MASTER or lesson.arm < 0 or rho.size > 0)
         return bool(good and scratch.size >= need_of(flags, capacity_of(flags, ints)))
 
     return guard
@@ -321,16 +323,16 @@ def guard_play(name: str, stands: Stands, need_of: Need, round_size: Size) -> Gu
     @entry
     @stored_as(name)
     def guard(
-        flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, arms: Floats, path: Floats,
-        draws: Floats, best: Floats, link: int, kind: int, noise: float, total: float, chosen: Ints, regret: Floats,
-        used: Ints, rho: Floats,
+        flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, rounds: Rounds, total: float,
+        record: Record, rho: Floats,
     ) -> bool:
+        arms, path = rounds.arms, rounds.path
         T, d, n = path.shape[0], arms.shape[1], arms.shape[2]
         if not stands(flags, table, floats, ints) or not takes(flags, arms) or path.shape[1] != d:
             return False
         if arms.shape[0] > 1 and arms.shape[0] < T:
             return False
-        if min(draws.size, best.size, chosen.size, regret.size, used.size) < T:
+        if min(rounds.draws.size, rounds.best.size, record.chosen.size, record.regret.size, record.used.size) < T:
             return False
         if flags[ADAPT] == MASTER and rho.size == 0:
             return False
@@ -356,7 +358,7 @@ def guard_fold(name: str, stands: Stands) -> Guard:
 
 @entry
 def guard_renew(flags: Ints, floats: Floats, ints: Ints, to_floats: Floats, to_ints: Ints) -> bool:
-    good = holds(flags, floats, ints) and holds(flags, to_floats, to_ints)
+    good = holds(flags, floats, ints) and holds(flags, to_floats, to_ints) and pointed(flags)
     return bool(good and to_floats.size == floats.size and to_ints.size == ints.size)
 
 
@@ -502,7 +504,7 @@ def by_fours(X: Floats, d: int) -> bool:
 
 
 @piece
-def columns_of_eight(array: Floats, rounds: int) -> bool:
+def columns_of_eight(array: Floats | Ints, rounds: int) -> bool:
     """A column per trial, as long as the rounds."""
     return bool(array.shape[0] >= rounds and array.shape[1] == EIGHT)
 
@@ -515,16 +517,15 @@ def guard_best_of_eight(X: Floats, path: Floats, link: int, four: Floats, best: 
 
 @entry
 def guard_eight(
-    flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, arms: Floats, path: Floats,
-    draws: Floats, best: Floats, link: int, kind: int, noise: float, total: float, chosen: Ints, regret: Floats,
-    used: Ints, rho: Floats,
+    flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, rounds: FourRounds, total: float,
+    record: FourRecord, rho: Floats,
 ) -> bool:
     if flags.size < FLAGS or table.shape[0] < 1 or table.shape[1] < COLUMNS:
         return False
-    T, d = path.shape[0], flags[DIM]
+    arms, path, T, d = rounds.arms, rounds.path, rounds.path.shape[0], flags[DIM]
     good = d > 0 and d <= MOST_EIGHT and path.shape[1] == d and by_fours(arms, d) and (T == 0 or arms.shape[0] > 0)
-    good = good and columns_of_eight(draws, T) and columns_of_eight(best, T)
-    good = good and chosen.shape[0] >= T and chosen.shape[1] == EIGHT and columns_of_eight(regret, T)
+    good = good and columns_of_eight(rounds.draws, T) and columns_of_eight(rounds.best, T)
+    good = good and columns_of_eight(record.regret, T) and columns_of_eight(record.chosen, T)
     return bool(good and floats.size >= eight_states_size(d))
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from driftwise.kernels import formula, kernel, loop, piece
+from driftwise.kernels.cut import Matrix, Stack
 from driftwise.kernels.lanes import Lanes, roots
 from driftwise.kernels.links import mean as link_mean
 from driftwise.kernels.point import Floats
@@ -173,7 +174,7 @@ def first_less(mean: Floats, bonus: Floats, costs: Floats) -> int:
 
 
 @kernel
-def columns_(rows: Floats, columns: Floats) -> float:
+def columns_(rows: Matrix, columns: Stack) -> float:
     """columns (1, d, n) <- rows (n, d) transposed; returns the largest norm, not finite if any entry is not."""
     longest, total = 0.0, 0.0
     for a in range(rows.shape[0]):

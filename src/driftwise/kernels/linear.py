@@ -12,6 +12,7 @@ from typing import NamedTuple, Protocol, TypeVar
 from driftwise._internal.elementary import log
 from driftwise.kernels import entry, late, piece
 from driftwise.kernels.algebra import divide_, factor_, forward_
+from driftwise.kernels.cut import Matrix, Stack, Vector
 from driftwise.kernels.groups import History, Sums, history_of, sums_of
 from driftwise.kernels.index import ScoreScratch, roots_, shape_, squares_, whiten_
 from driftwise.kernels.links import mean as link_mean
@@ -249,7 +250,7 @@ LINEAR: Family[Linear, int] = Family(
 
 @late
 @entry
-def best_means_(arms: Floats, theta: Floats, link: int, value: Floats, best: Floats) -> None:
+def best_means_(arms: Stack, theta: Matrix, link: int, value: Vector, best: Vector) -> None:
     """The mean of the best arm of every round, from the same sums as the arm played; value (n) is scratch."""
     d, n = arms.shape[1], arms.shape[2]
     fresh = arms.shape[0] > 1

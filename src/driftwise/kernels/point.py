@@ -13,6 +13,7 @@ from typing import NamedTuple
 from driftwise.kernels import piece
 from driftwise.kernels.cut import Floats as Floats
 from driftwise.kernels.cut import Ints as Ints
+from driftwise.kernels.cut import Matrix, Stack
 from driftwise.kernels.groups import COUNTERS as COUNTERS
 from driftwise.kernels.groups import FIRST_GROUP, FIRST_SIZE, KEY, LAST_GROUP
 from driftwise.kernels.groups import MOMENTS as MOMENTS
@@ -100,13 +101,13 @@ class Point(NamedTuple):
     """A policy as the kernels see it."""
 
     flags: Ints
-    table: Floats
+    table: Matrix
 
 
 class Lesson(NamedTuple):
     """`ticks` of time pass, then a reward comes for column `arm` of X[at], chosen `age` ago; no reward if arm < 0."""
 
-    X: Floats
+    X: Stack
     at: int
     arm: int
     reward: float

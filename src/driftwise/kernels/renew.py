@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from driftwise.kernels import entry
+from driftwise.kernels.cut import Vector
 from driftwise.kernels.groups import AT_RING, AT_THETA, history_of
-from driftwise.kernels.point import DAMAGED, FINE, HEAD, SIZE, USED, Floats, Ints, sound_cursor
+from driftwise.kernels.point import DAMAGED, FINE, HEAD, SIZE, USED, Ints, sound_cursor
 
 
 @entry
-def renew_(flags: Ints, floats: Floats, ints: Ints, to_floats: Floats, to_ints: Ints) -> int:
+def renew_(flags: Ints, floats: Vector, ints: Ints, to_floats: Vector, to_ints: Ints) -> int:
     """Copy one packed state to the other: everything that a lesson reads or may have written, not the unused space."""
     history, other = history_of(flags, floats, ints), history_of(flags, to_floats, to_ints)
     if not (sound_cursor(history) and sound_cursor(other)):

@@ -8,11 +8,12 @@ import numpy as np
 
 from driftwise.kernels import entry
 from driftwise.kernels.algebra import factor_, forward_
+from driftwise.kernels.cut import Matrix, Stack, Vector
 from driftwise.kernels.point import Floats
 
 
 @entry
-def ridge_scores_(V: Floats, at: int, b: Floats, X: Floats, low: Floats, rows: Floats, out: Floats) -> None:
+def ridge_scores_(V: Stack, at: int, b: Matrix, X: Matrix, low: Matrix, rows: Matrix, out: Matrix) -> None:
     """out (2, n) <- x'θ̂ and ‖x‖ in V[at]⁻¹ of every row of X (n, d), with θ̂ = V[at]⁻¹ b[at]; low (d, d) and rows
     (3, d) are scratch."""
     pivot, z, y = rows[0], rows[1], rows[2]
@@ -37,7 +38,7 @@ def ridge_scores(V: Floats, at: int, b: Floats, X: Floats) -> tuple[Floats, Floa
 
 
 @entry
-def ridge_take_(V: Floats, at: int, b: Floats, x: Floats, reward: float, weight: float) -> None:
+def ridge_take_(V: Stack, at: int, b: Matrix, x: Vector, reward: float, weight: float) -> None:
     """V[at] += weight·xx' and b[at] += weight·reward·x."""
     for i in range(x.size):
         b[at, i] += weight * reward * x[i]

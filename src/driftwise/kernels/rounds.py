@@ -13,6 +13,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from driftwise.kernels import entry, piece, stored_as
 from driftwise.kernels.chance import Record, Rounds, reward_, set_of
+from driftwise.kernels.cut import Matrix, Vector
 from driftwise.kernels.index import ScoreScratch, first_best, score_scratch_of, score_scratch_size
 from driftwise.kernels.point import DAMAGED, FINE, ONLY, Floats, Ints, Lesson
 
@@ -149,24 +150,22 @@ def playing(name: str, pieces: Pieces[View, Own, Kept]) -> Callable[..., int]:
     @entry
     @stored_as(name)
     def play(
-        flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, arms: Floats, path: Floats,
-        draws: Floats, best: Floats, link: int, kind: int, noise: float, total: float, chosen: Ints, regret: Floats,
-        used: Ints, rho: Floats,
+        flags: Ints, table: Matrix, floats: Vector, ints: Ints, scratch: Vector, rounds: Rounds, total: float,
+        record: Record, rho: Vector,
     ) -> int:
-        """Play len(path) rounds. regret is cumulative and starts from total; used is the row that acted.
+        """Play the rounds. The regret is cumulative and starts from total.
 
         Returns FINE, or why nothing was done. It stops if a solver fails.
         """
-        rounds, record = Rounds(arms, path, draws, best, link, kind, noise), Record(chosen, regret, used)
         view = view_of(flags, table, floats, ints)
         if not sound_view(view):
             return DAMAGED
-        own, kept = begin_(view, scratch, arms)
-        for t in range(path.shape[0]):
+        own, kept = begin_(view, scratch, rounds.arms)
+        for t in range(rounds.path.shape[0]):
             at = set_of(rounds, t)
-            arm, row, kept = choose_(own, kept, arms, at)
+            arm, row, kept = choose_(own, kept, rounds.arms, at)
             reward, total = pay_(own, rounds, record, t, arm, row, total)
-            kept = learn_(own, kept, rho, Lesson(arms, at, arm, reward, 1.0, 0.0))
+            kept = learn_(own, kept, rho, Lesson(rounds.arms, at, arm, reward, 1.0, 0.0))
             if failed_view(view):
                 break
         return FINE

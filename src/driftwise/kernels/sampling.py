@@ -14,6 +14,7 @@ from driftwise._internal.elementary import erfc
 from driftwise.kernels import entry, piece
 from driftwise.kernels.adapt.glm import GLM, Generalized
 from driftwise.kernels.chance import normal
+from driftwise.kernels.cut import Matrix, Stack, Vector
 from driftwise.kernels.glm import predict_
 from driftwise.kernels.groups import History, Sums, adapting_of, estimate_of, sums_of
 from driftwise.kernels.index import ScoreScratch, first_above, first_best, score_scratch_of
@@ -231,8 +232,8 @@ SAMPLED_GLM = GLM._replace(name="sampled_glm", score_=sampled_glm_score_)
 
 @entry
 def sample_linear_(
-    flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats, draw: int, tries: int,
-    shares: Floats,
+    flags: Ints, table: Matrix, floats: Vector, ints: Ints, scratch: Vector, X: Stack, draw: int, tries: int,
+    shares: Vector,
 ) -> int:
     """Mean and bonus of every arm of X (1, d, n) by a draw; returns the best arm. shares, unless empty, becomes how
     often each arm is played: counted in `tries` attempts if θ is drawn, exact for a multiplier."""
@@ -251,8 +252,8 @@ def sample_linear_(
 
 @entry
 def sample_glm_(
-    flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats, draw: int, tries: int,
-    shares: Floats,
+    flags: Ints, table: Matrix, floats: Vector, ints: Ints, scratch: Vector, X: Stack, draw: int, tries: int,
+    shares: Vector,
 ) -> int:
     """As sample_linear_, by the Laplace posterior of a generalized linear estimate."""
     point, sums, key = Point(flags, table), sums_of(flags, floats), adapting_of(flags, floats, ints).key

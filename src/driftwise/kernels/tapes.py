@@ -16,6 +16,7 @@ import numpy as np
 
 from driftwise._internal.elementary import cosine, exp, log1p, sine
 from driftwise.kernels import entry, late
+from driftwise.kernels.cut import Matrix, Stack, Vector
 from driftwise.kernels.point import Floats, Ints
 
 UNIT, CLIP, MAX = 0, 1, 2
@@ -71,7 +72,7 @@ def _beyond(x: Decimal) -> Decimal:
 
 @late
 @entry
-def normals_(words: Ints, below: Ints, width: Floats, height: Floats, begun: int, out: Floats) -> tuple[int, int]:
+def normals_(words: Ints, below: Ints, width: Vector, height: Vector, begun: int, out: Vector) -> tuple[int, int]:
     """Write normal numbers to out from place `begun` on, while words suffice; returns its next place and the words
     used."""
     used, place = 0, begun
@@ -130,7 +131,7 @@ def normals(rng: np.random.Generator, shape: int | tuple[int, ...]) -> Floats:
 
 @late
 @entry
-def turn_(angles: Floats, radius: float, path: Floats) -> None:
+def turn_(angles: Vector, radius: float, path: Matrix) -> None:
     """The first two coordinates of path (B, d): radius times cosine and sine of angles."""
     for t in range(angles.size):
         path[t, 0] = radius * cosine(angles[t])
@@ -138,7 +139,7 @@ def turn_(angles: Floats, radius: float, path: Floats) -> None:
 
 
 @entry
-def waves_(angles: Floats, terms: int, rows: Floats) -> None:
+def waves_(angles: Vector, terms: int, rows: Matrix) -> None:
     """rows[t, 2j-1] and rows[t, 2j] are cosine and sine of j times an angle, j from 1 to terms."""
     for t in range(angles.size):
         for j in range(1, terms + 1):
@@ -147,7 +148,7 @@ def waves_(angles: Floats, terms: int, rows: Floats) -> None:
 
 
 @entry
-def walk_(theta: Floats, steps: Floats, radius: float) -> None:
+def walk_(theta: Matrix, steps: Matrix, radius: float) -> None:
     """theta[t] = radius·(theta[t-1] + steps[t])/‖·‖; theta[-1] is passed as the last row."""
     last = theta.shape[0] - 1
     for t in range(theta.shape[0]):
@@ -163,7 +164,7 @@ def walk_(theta: Floats, steps: Floats, radius: float) -> None:
 
 @late
 @entry
-def lay_out_(raw: Floats, norm: int, length: Floats, out: Floats) -> None:
+def lay_out_(raw: Stack, norm: int, length: Vector, out: Stack) -> None:
     """out (B, d, n) from raw (B, n, d), scaled: to norm 1, into the unit ball, or by the longest of its set; length (n)
     is scratch."""
     rounds, n, d = raw.shape

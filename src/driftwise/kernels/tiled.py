@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple, Protocol
 
 from driftwise.kernels import entry, piece
+from driftwise.kernels.cut import Matrix, Stack, Vector
 from driftwise.kernels.groups import sums_of
 from driftwise.kernels.lazy import Lazy, Trust, begin_lazy_, choose_lazily_, forget_widths_, lazy_of, nothing_known
 from driftwise.kernels.linear import Linear, linear_scale
@@ -20,7 +21,7 @@ LinearFamily = Family[Linear, int]
 
 
 @entry
-def score_tiled_(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats) -> int:
+def score_tiled_(flags: Ints, table: Matrix, floats: Vector, ints: Ints, scratch: Vector, X: Stack) -> int:
     """`score_linear_`: mean and bonus of every arm, and the best arm."""
     first, sums = int(ONLY), sums_of(flags, floats)
     tiles = tiles_of(scratch, X.shape[1], X.shape[2])

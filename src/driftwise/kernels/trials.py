@@ -15,6 +15,7 @@ from typing import NamedTuple
 from driftwise.kernels import entry, formula, piece
 from driftwise.kernels.algebra import divide_eight_, factor_eight_, forward_eight_
 from driftwise.kernels.chance import GAUSSIAN, Record, Rounds, reward_of
+from driftwise.kernels.cut import Fours, IntMatrix, Matrix
 from driftwise.kernels.groups import COUNTERS
 from driftwise.kernels.index import bonuses_of
 from driftwise.kernels.lanes import EIGHT, FOUR, Lanes, eight, four_eights, load, load_four, store_, where_above
@@ -79,6 +80,26 @@ def eight_shapes(d: int) -> Shapes:
 
 
 eight_states_size, eight_states_of = carved(EightStates, eight_shapes)
+
+
+class FourRounds(NamedTuple):
+    """The Rounds of eight trials: arms (n/4, d, 4, 8) by fours, draws and best (rounds, 8)."""
+
+    arms: Fours
+    path: Matrix
+    draws: Matrix
+    best: Matrix
+    link: int
+    kind: int
+    noise: float
+
+
+class FourRecord(NamedTuple):
+    """The Record of eight trials: chosen and regret (rounds, 8)."""
+
+    chosen: IntMatrix
+    regret: Matrix
+    used: Ints
 
 
 # ------------------------------------------------------------------------------------------ four arms
@@ -168,31 +189,29 @@ def choose_lanes_(point: Point, row: int, X: Floats, own: EightStates) -> None:
 
 
 @piece
-def rewards_(
-    X: Floats, path: Floats, draws: Floats, best: Floats, t: int, link: int, kind: int, noise: float, own: EightStates,
-    chosen: Ints, regret: Floats,
-) -> None:
+def rewards_(rounds: Rounds, record: Record, t: int, own: EightStates) -> None:
     """The rewards of the arms chosen, recorded as `reward_` of kernels/chance.py does."""
+    X, path, kind = rounds.arms, rounds.path, rounds.kind
     d = path.shape[1]
     for lane in range(EIGHT):
         arm = int(own.arm[0, lane])
-        chosen[t, lane] = arm
+        record.chosen[t, lane] = arm
         for i in range(d):
             own.x[i, lane] = X[arm // FOUR, i, arm % FOUR, lane]
     value = eight(0.0)
     for i in range(d):
         value += load(own.x, i) * path[t, i]
-    if link == IDENTITY and kind == GAUSSIAN:
-        store_(own.reward, 0, value + noise * load(draws, t))
+    if rounds.link == IDENTITY and kind == GAUSSIAN:
+        store_(own.reward, 0, value + rounds.noise * load(rounds.draws, t))
     else:
         store_(own.value, 0, value)
         for lane in range(EIGHT):
-            own.value[lane] = link_mean(link, own.value[lane])
-            own.reward[lane] = reward_of(kind, own.value[lane], noise, draws[t, lane])
+            own.value[lane] = link_mean(rounds.link, own.value[lane])
+            own.reward[lane] = reward_of(kind, own.value[lane], rounds.noise, rounds.draws[t, lane])
         value = load(own.value, 0)
-    total = load(own.total, 0) + (load(best, t) - value)
+    total = load(own.total, 0) + (load(rounds.best, t) - value)
     store_(own.total, 0, total)
-    store_(regret, t, total)
+    store_(record.regret, t, total)
 
 
 @piece
@@ -256,7 +275,7 @@ class Eight(NamedTuple):
 
 @piece
 def eight_view(flags: Ints, table: Floats, floats: Floats, ints: Ints) -> Eight:
-    """floats are eight states and their scratch; arms (n/4, d, 4, 8), chosen, regret, draws and best (rounds, 8)."""
+    """floats are eight states and their scratch."""
     return Eight(Point(flags, table), eight_states_of(floats, flags[DIM]), int(ONLY))
 
 
@@ -286,10 +305,7 @@ def eight_pay_(
     own: Eight, rounds: Rounds, record: Record, t: int, arm: int, row: int, total: float
 ) -> tuple[float, float]:
     """Eight rewards, noted among the lanes, and eight regrets; the row that acted is always the same."""
-    rewards_(
-        rounds.arms, rounds.path, rounds.draws, rounds.best, t, rounds.link, rounds.kind, rounds.noise, own.lanes,
-        record.chosen, record.regret,
-    )  # fmt: skip
+    rewards_(rounds, record, t, own.lanes)
     return total, total
 
 
@@ -309,7 +325,7 @@ def eight_trials(family: AnyFamily) -> Pieces[Eight, Eight, int]:
 
 
 @entry
-def best_of_eight_(X: Floats, path: Floats, link: int, four: Floats, best: Floats) -> None:
+def best_of_eight_(X: Fours, path: Matrix, link: int, four: Matrix, best: Matrix) -> None:
     """The mean of the best arm of every round of eight trials, from the same sums as those of the arms played; four
     (4, 8) is scratch."""
     for t in range(path.shape[0]):

@@ -11,7 +11,8 @@ import numpy as np
 
 from driftwise._internal.compiling import Kernel, at_hand
 from driftwise._internal.shipped import buffer_of
-from driftwise.kernels.point import ATOMS, CURSORS, DROPPED, FINE, LANES, ROOM, USED, Floats
+from driftwise.kernels.chance import Record, Rounds
+from driftwise.kernels.point import ATOMS, CURSORS, DROPPED, FINE, LANES, ROOM, USED, Floats, Ints, Lesson
 from driftwise.kernels.renew import renew_
 from driftwise.kernels.search.families import ACTING
 from driftwise.policies import engines
@@ -191,7 +192,7 @@ class Compiled(Answers):
         self.hold.enter(state)
         try:
             if live.plain and ticks <= MOST_TICKS:
-                status = live.learn(*live.point, *state.packed, live.nothing, x, 0, 0, reward, ticks, age)
+                status = live.learn(*live.point, *state.packed, live.nothing, x, 0, reward, ticks, age)
                 if status != FINE:
                     report(status)
             else:
@@ -258,18 +259,21 @@ class Compiled(Answers):
         """Make a former copy of a state a copy again, at the cost of what is used and not of the whole capacity."""
         report(renew_(self.point.flags, state.floats, state.ints, copy.floats, copy.ints))
 
-    def play(self, state: State, *rounds: Any, as_python: bool = False) -> Any:
+    def play(
+        self, state: State, rounds: Rounds, total: float, chosen: Ints, regret: Floats, as_python: bool = False
+    ) -> Any:
         """Play rounds on a tape (see `simulate`) in compiled code, or as Python, where their bits are the same.
 
         Returns the row of the table that acted in each round.
         """
-        used = np.empty(len(rounds[1]), dtype=np.int64)
-        scratch = for_rounds(self.dim, rounds[0].shape[2], self._scratch(int(self.layout.flags[ATOMS])))
+        used = np.empty(len(rounds.path), dtype=np.int64)
+        scratch = for_rounds(self.dim, rounds.arms.shape[2], self._scratch(int(self.layout.flags[ATOMS])))
         rho = (*self._tests(), NO_TESTS)[0]
         with self.hold(state):
-            sets, dim, arms = rounds[0].shape
+            sets, dim, arms = rounds.arms.shape
             loop = self._loop(Sizes(sets, dim, arms, len(used)))
-            given = (*self.point, state.floats, state.ints, scratch, *rounds, used, rho)
+            record = Record(chosen, regret, used)
+            given = (*self.point, state.floats, state.ints, scratch, rounds, total, record, rho)
             done, status = loop.run_as_python(given) if as_python else (False, FINE)
             report(status if done else loop(*given))
             self._settle(state)
@@ -311,10 +315,9 @@ class Compiled(Answers):
         # The number of atoms in use is read while the state is held; its value is not trusted.
         used = int(state.cursor[USED]) if self.layout.flags[CURSORS] else 0
         scratch = np.zeros(self._scratch(min(max(0, used), int(self.layout.flags[ATOMS]))))
-        status = self.entries.learn(
-            *self.point, state.floats, state.ints, scratch, x, 0, arm, reward, ticks, age, *beside
-        )
-        report(status)
+        lesson = Lesson(x, 0, arm, reward, ticks, age)
+        told = (lesson, *beside) if beside else (x, *lesson[2:])
+        report(self.entries.learn(*self.point, state.floats, state.ints, scratch, *told))
 
     def _scratch(self, used: int) -> int:
         """The size of an update's scratch with `used` atoms in use."""

@@ -97,7 +97,7 @@ class Ready:
                 self.view = scratch.data
                 self.scores = partial(live.scores if arms.count < live.many else live.score_many, *before, taken, X)
             if live.plain:
-                self.learn = partial(live.learn, *before, live.nothing, X, 0)
+                self.learn = partial(live.learn, *before, live.nothing, X)
 
 
 def report(status: int) -> None:

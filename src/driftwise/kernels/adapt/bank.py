@@ -11,6 +11,7 @@ from driftwise._internal.elementary import exp, log
 from driftwise.kernels import part, piece
 from driftwise.kernels.adapt.book import ALL, TAKEN_OVER, pass_time_
 from driftwise.kernels.adapt.lane import Adaptation, Given, Lane
+from driftwise.kernels.cut import Vector
 from driftwise.kernels.point import BACK, GAP, SHARE, Adapting, Floats, Lesson, Point
 
 # The smallest density of a bank, as a part of the density of its best memory.
@@ -18,7 +19,7 @@ LEAST_DENSITY = 1e-300
 
 
 @piece
-def bank_pick(weights: Floats, margin: float) -> int:
+def bank_pick(weights: Vector, margin: float) -> int:
     """The longest memory whose weight is within a factor e^-margin of the best (lanes are sorted by memory)."""
     top = 0.0
     for k in range(weights.size):
@@ -31,7 +32,7 @@ def bank_pick(weights: Floats, margin: float) -> int:
 
 
 @piece
-def bank_best(weights: Floats) -> int:
+def bank_best(weights: Vector) -> int:
     """The memory of largest weight, the longer one in a tie."""
     best = 0
     for k in range(1, weights.size):

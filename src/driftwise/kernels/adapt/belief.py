@@ -48,6 +48,7 @@ from driftwise.kernels.belief import (
     widths_,
 )
 from driftwise.kernels.chance import uniform
+from driftwise.kernels.cut import Matrix, Stack, Vector
 from driftwise.kernels.foretell import LaneScratch, fill_slopes_, fill_slots_, foretell_eight_, lane_shapes
 from driftwise.kernels.index import ScoreScratch, first_less, score_scratch_of
 from driftwise.kernels.lanes import EIGHT
@@ -695,7 +696,7 @@ def bank_scores_(
 
 
 @piece
-def audit_chance(point: Point, known: Floats, count: float) -> float:
+def audit_chance(point: Point, known: Vector, count: float) -> float:
     """How likely a decision is a look: min(1, a/√t) for the t-th reward to come, and more after a look that found an
     arm better than foretold."""
     audit = float(point.table[0, AUDIT])
@@ -704,7 +705,7 @@ def audit_chance(point: Point, known: Floats, count: float) -> float:
 
 
 @piece
-def trial_chance(point: Point, known: Floats, evidence: Floats, count: float) -> float:
+def trial_chance(point: Point, known: Vector, evidence: Vector, count: float) -> float:
     """How likely a decision is a trial of what would be played without a level: the less, the surer the level is."""
     if point.table[0, AUDIT] == 0.0 or evidence.size == 0 or evidence[0] <= BELIEVED:
         return 0.0
@@ -714,7 +715,7 @@ def trial_chance(point: Point, known: Floats, evidence: Floats, count: float) ->
 
 @piece
 def purpose_of(
-    point: Point, own: Adapting, known: Floats, evidence: Floats, number: int, count: float
+    point: Point, own: Adapting, known: Vector, evidence: Vector, number: int, count: float
 ) -> int:
     """What decision `number` is for, after so many rewards: a look, a trial or neither, by a draw of the key's."""
     look, trial = audit_chance(point, known, count), trial_chance(point, known, evidence, count)
@@ -883,7 +884,7 @@ BELIEF: Family[Belief, BeliefScratch] = Family(
 
 @entry
 def audit_belief_(
-    flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats, purpose: int, costs: Floats
+    flags: Ints, table: Matrix, floats: Vector, ints: Ints, scratch: Vector, X: Stack, purpose: int, costs: Vector
 ) -> int:
     """The arm of a look, beside the chance of every arm, or the best one without a level, all less costs if there are
     any; DAMAGED, or that arm."""

@@ -225,8 +225,7 @@ lesson_of_lanes_ = lesson_under(any_of(_LANE), _LANE)
 
 @routine
 def lesson_glm_(
-    flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats, at: int, arm: int,
-    reward: float, ticks: float, age: float, rho: Floats, largest: float,
+    flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, lesson: Lesson, rho: Floats, largest: float
 ) -> int:
     """A lesson; arm < 0 lets time pass without an observation. Without an adaptation it is a lesson of the one lane.
 
@@ -236,9 +235,9 @@ def lesson_glm_(
     estimate, own = estimate_of(flags, floats), adapting_of(flags, floats, ints)
     if not (sound_cursor(history) and sound_marks(point, own)):
         return DAMAGED
-    work = lesson_scratch_of(scratch, X.shape[1], history.cursor[USED] + 1, sums.G.shape[0])
+    work = lesson_scratch_of(scratch, lesson.X.shape[1], history.cursor[USED] + 1, sums.G.shape[0])
     lanes = Lanes(sums, history, estimate, work, work.surprise)
-    lesson_of_lanes_(point, rho, Lesson(X, at, arm, reward, ticks, age), largest, lanes, own)
+    lesson_of_lanes_(point, rho, lesson, largest, lanes, own)
     return FINE
 
 
@@ -293,10 +292,7 @@ def glm_lesson_(view: Generalized, work: Rest, rho: Floats, largest: float, less
     """The live lesson itself. Its cuts cost nothing compared with an estimate, and its inside would have to be
     optimised again."""
     flags, table = view.point
-    lesson_glm_(
-        flags, table, view.floats, view.ints, work.scratch, lesson.X, lesson.at, lesson.arm, lesson.reward,
-        lesson.ticks, lesson.age, rho, largest,
-    )  # fmt: skip
+    lesson_glm_(flags, table, view.floats, view.ints, work.scratch, lesson, rho, largest)
 
 
 @piece
@@ -315,8 +311,7 @@ class PackedLesson(Protocol):
     """Takes a lesson into a packed state that is known to be sound, without an adaptation."""
 
     def __call__(
-        self, flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats, at: int, arm: int,
-        reward: float, ticks: float, age: float, /,
+        self, flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, lesson: Lesson, /
     ) -> int: ...
 
 
@@ -333,14 +328,11 @@ def packed_alone(lane_: LaneLearn[Lanes]) -> PackedLesson:
     """lesson_glm_ of one lane."""
 
     @routine
-    def lesson_(
-        flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats, at: int, arm: int,
-        reward: float, ticks: float, age: float,
-    ) -> int:
+    def lesson_(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, lesson: Lesson) -> int:
         lane, sums, history = int(ONLY), sums_of(flags, floats), history_of(flags, floats, ints)
-        work = lesson_scratch_of(scratch, X.shape[1], history.cursor[USED] + 1, sums.G.shape[0])
+        work = lesson_scratch_of(scratch, lesson.X.shape[1], history.cursor[USED] + 1, sums.G.shape[0])
         lanes = Lanes(sums, history, estimate_of(flags, floats), work, work.surprise)
-        lane_(Point(flags, table), lane, lane, Lesson(X, at, arm, reward, ticks, age), lanes)
+        lane_(Point(flags, table), lane, lane, lesson, lanes)
         return FINE
 
     return lesson_
@@ -352,10 +344,7 @@ def lesson_alone(packed_: PackedLesson) -> Teaches[Generalized, Rest]:
     @piece
     def lesson_(view: Generalized, work: Rest, rho: Floats, largest: float, lesson: Lesson) -> None:
         flags, table = view.point
-        packed_(
-            flags, table, view.floats, view.ints, work.scratch, lesson.X, lesson.at, lesson.arm, lesson.reward,
-            lesson.ticks, lesson.age,
-        )  # fmt: skip
+        packed_(flags, table, view.floats, view.ints, work.scratch, lesson)
 
     return lesson_
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from driftwise._internal.elementary import exp
 from driftwise.kernels import piece
+from driftwise.kernels.cut import Vector
 from driftwise.kernels.level import FOUR
 from driftwise.kernels.memories.trend import sloped
 from driftwise.kernels.point import CLOCK, GAMMA, WAKES, Floats, Point, Sums
@@ -29,7 +30,7 @@ def weigh_family_(evidence: Floats, nats: float, contrast: float) -> None:
 
 
 @piece
-def level_pick(weights: Floats) -> int:
+def level_pick(weights: Vector) -> int:
     """The likeliest lane of the longest memory of preferences whose weight, summed over levels, is near the best."""
     top = 0.0
     for first in range(0, weights.size, FOUR):
@@ -46,7 +47,7 @@ def level_pick(weights: Floats) -> int:
 
 
 @piece
-def level_lane(weights: Floats, evidence: Floats) -> int:
+def level_lane(weights: Vector, evidence: Vector) -> int:
     """The lane with a level that acts; -1 if no level is believed in."""
     if weights.size == 0 or evidence[0] <= BELIEVED:
         return -1

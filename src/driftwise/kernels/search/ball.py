@@ -6,6 +6,7 @@ import math
 
 from driftwise.kernels import entry, piece, routine
 from driftwise.kernels.algebra import multiply_lower_, multiply_turned_lower_
+from driftwise.kernels.cut import Matrix, Vector
 from driftwise.kernels.point import Floats
 from driftwise.kernels.search import index_form as page
 from driftwise.kernels.search.basis import (
@@ -161,7 +162,7 @@ def ascend_(form: IndexForm) -> None:
 
 
 @entry
-def summit_(scratch: Floats, F: Floats, straight: bool, out: Floats) -> bool:
+def summit_(scratch: Vector, F: Matrix, straight: bool, out: Vector) -> bool:
     """out <- the x = Fy, ‖y‖ ≤ 1, of largest index, F lower triangular, or F[0, 0]·I if straight; numbers[TOP] is the
     bound. θ, b and A of the form become those in y. False if there are no eigenvalues."""
     form, found, tilted = index_form_of(scratch, out.size), True, False

@@ -12,6 +12,7 @@ import math
 import numpy as np
 
 from driftwise.kernels import kernel, piece, routine
+from driftwise.kernels.cut import Matrix, Vector
 from driftwise.kernels.point import Floats, Ints
 from driftwise.kernels.search import index_form as page
 from driftwise.kernels.search.index_form import IndexForm, index_form_of, square_at, value_at
@@ -75,7 +76,7 @@ def take_(x: Floats, out: Floats) -> None:
 
 
 @kernel
-def corner_(scratch: Floats, low: Floats, high: Floats, out: Floats) -> float:
+def corner_(scratch: Vector, low: Vector, high: Vector, out: Vector) -> float:
     """out <- the vertex of largest index; numbers[TOP] bounds all of them. Returns the number of nodes visited."""
     d = low.size
     form = index_form_of(scratch, d)
@@ -144,7 +145,7 @@ def corner_(scratch: Floats, low: Floats, high: Floats, out: Floats) -> float:
 
 
 @kernel
-def climb_(scratch: Floats, low: Floats, high: Floats, starts: Floats, out: Floats) -> float:
+def climb_(scratch: Vector, low: Vector, high: Vector, starts: Matrix, out: Vector) -> float:
     """out <- the best point of coordinate ascent from the rows of starts; returns its index. Nothing is proven.
 
     A coordinate moves to the best of 33 places of its side, then of 33 around that, four times.

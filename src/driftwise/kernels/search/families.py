@@ -19,6 +19,7 @@ from driftwise.kernels.adapt.levels import level_lane
 from driftwise.kernels.algebra import factor_
 from driftwise.kernels.belief import Gauge, believe_, gauge_of, prior_of, quantile_of, trace_of
 from driftwise.kernels.chance import normal
+from driftwise.kernels.cut import Matrix, Vector
 from driftwise.kernels.glm import QUANTILE, glm_radius
 from driftwise.kernels.groups import Adapting, Sums, adapting_of, estimate_of, sums_of
 from driftwise.kernels.level import FOUR, Levels, believe_preferences_, center_, guess_of, levels_of
@@ -181,7 +182,7 @@ def forming(name: str, write_: Writes) -> Callable[..., int]:
 
     @entry
     @stored_as(name)
-    def form_(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, whose: int) -> int:
+    def form_(flags: Ints, table: Matrix, floats: Vector, ints: Ints, scratch: Vector, whose: int) -> int:
         """The current index as a form. Returns FINE, or why nothing was done."""
         point, own = Point(flags, table), adapting_of(flags, floats, ints)
         if not sound_marks(point, own):
@@ -262,7 +263,7 @@ def draw_theta_(link: int, scale: float, key: Ints, draw: int, form: IndexForm, 
 
 @entry
 def form_sampling_linear_(
-    flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, draw: int
+    flags: Ints, table: Matrix, floats: Vector, ints: Ints, scratch: Vector, draw: int
 ) -> int:
     """x'θ̃ of a draw, or x'θ̂ and |Z|β‖x‖; a multiplier below 0 is written as a weight below 0."""
     point, sums, key = Point(flags, table), sums_of(flags, floats), adapting_of(flags, floats, ints).key
@@ -279,7 +280,7 @@ def form_sampling_linear_(
 
 
 @entry
-def form_sampling_glm_(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, draw: int) -> int:
+def form_sampling_glm_(flags: Ints, table: Matrix, floats: Vector, ints: Ints, scratch: Vector, draw: int) -> int:
     """x'θ̃ of a draw by the Laplace posterior."""
     key, sums = adapting_of(flags, floats, ints).key, sums_of(flags, floats)
     form, estimate, first = index_form_of(scratch, flags[DIM]), estimate_of(flags, floats), int(ONLY)

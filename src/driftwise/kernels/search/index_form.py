@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from driftwise.kernels import entry, formula, piece, routine
 from driftwise.kernels.algebra import divide_
+from driftwise.kernels.cut import Matrix, Vector
 from driftwise.kernels.links import mean as link_mean
 from driftwise.kernels.point import Floats
 from driftwise.kernels.scratch import Shapes, carved, views
@@ -116,7 +117,7 @@ def value_at(form: IndexForm, x: Floats, row: int) -> float:
 
 
 @entry
-def values_(scratch: Floats, X: Floats, out: Floats) -> None:
+def values_(scratch: Vector, X: Matrix, out: Vector) -> None:
     """The index of every row of X (n, d); for one that rises, z + spread."""
     form = index_form_of(scratch, X.shape[1])
     for a in range(X.shape[0]):

@@ -8,11 +8,11 @@ from __future__ import annotations
 from driftwise.kernels import entry, piece
 from driftwise.kernels.adapt.book import sound_marks
 from driftwise.kernels.adapt.lesson import who_acts
-from driftwise.kernels.cut import cut
+from driftwise.kernels.cut import Matrix, Vector, cut
 from driftwise.kernels.groups import adapting_of, sums_of
 from driftwise.kernels.index import ScoreScratch
 from driftwise.kernels.linear import linear_index_
-from driftwise.kernels.point import DAMAGED, FINE, ONLY, Floats, Ints, Point
+from driftwise.kernels.point import DAMAGED, FINE, ONLY, Ints, Point
 from driftwise.kernels.search.ball import outward_, plain_summit_, through_
 from driftwise.kernels.search.families import linear_form_
 from driftwise.kernels.search.index_form import (
@@ -41,7 +41,7 @@ def scores_on(form: IndexForm) -> ScoreScratch:
 
 @entry
 def best_linear_(
-    flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, F: Floats, straight: bool, out: Floats
+    flags: Ints, table: Matrix, floats: Vector, ints: Ints, scratch: Vector, F: Matrix, straight: bool, out: Vector
 ) -> int:
     """out <- the x = Fy, ‖y‖ ≤ 1, of largest index, alone or adapting; numbers have its mean and bonus and TOP, the
     bound. FINE, NO_ROOT or DAMAGED."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from driftwise.kernels import piece
+from driftwise.kernels.cut import Matrix
 from driftwise.kernels.point import Floats
 
 
@@ -19,9 +20,9 @@ class Atoms(NamedTuple):
     """
 
     link: int
-    A: Floats
-    w: Floats
-    s: Floats
+    A: Matrix
+    w: Matrix
+    s: Matrix
     lane: int
     used: int
     reg: float

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 
 from driftwise.kernels import routine
+from driftwise.kernels.cut import Matrix, Vector
 from driftwise.kernels.point import Floats
 
 SWEEPS = 60
@@ -16,7 +17,7 @@ EPSILON = 2.220446049250313e-16
 
 
 @routine
-def eigen_(A: Floats, values: Floats, rows: Floats, beside: Floats) -> bool:
+def eigen_(A: Matrix, values: Vector, rows: Matrix, beside: Vector) -> bool:
     """A = rows' diag(values) rows, one eigenvector per row; A is overwritten. False if it does not converge."""
     d = values.size
     scale = 0.0

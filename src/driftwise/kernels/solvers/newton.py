@@ -23,6 +23,7 @@ import numpy as np
 from driftwise._internal.elementary import erfc, exp, log1p
 from driftwise.kernels import formula, piece, routine
 from driftwise.kernels.algebra import ROUNDING, backward_divided_, factor_raised_, forward_divided_
+from driftwise.kernels.cut import Matrix, Stack
 from driftwise.kernels.links import (
     EXPONENT,
     IDENTITY,
@@ -58,9 +59,9 @@ GRADIENT, STEP, CORRECTION = 0, 1, 2
 class NewtonScratch(NamedTuple):
     """Scratch for any kernel here or in project.py: rows of Z for atoms, of P for vectors, and M."""
 
-    Z: Floats
-    P: Floats
-    M: Floats
+    Z: Matrix
+    P: Matrix
+    M: Stack
 
 
 @formula
@@ -235,7 +236,7 @@ def damp_(p: Atoms, least: float, rise: float, bow: float, Z: Floats) -> float:
 
 
 @routine
-def solve_(p: Atoms, theta: Floats, newton: NewtonScratch, H: Floats) -> int:
+def solve_(p: Atoms, theta: Matrix, newton: NewtonScratch, H: Matrix) -> int:
     """theta[lane] <- the estimate, from a warm start: 0, or 1 out of steps, or 2 not finite (theta always is).
 
     H is the Hessian where the last step began, which may differ from that at its end by 1e-5 of itself. A start

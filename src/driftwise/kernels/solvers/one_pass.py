@@ -9,6 +9,7 @@ import math
 
 from driftwise.kernels import routine
 from driftwise.kernels.algebra import ROUNDING
+from driftwise.kernels.cut import Matrix, Stack, Vector
 from driftwise.kernels.links import IDENTITY, mean, slope
 from driftwise.kernels.point import Floats
 from driftwise.kernels.solvers.newton import (
@@ -61,7 +62,7 @@ def root(link: int, z0: float, q: float, r: float) -> float:
 
 
 @routine
-def one_pass_fade_(H: Floats, theta: Floats, k: int, gamma: float, reg: float, M: Floats) -> int:
+def one_pass_fade_(H: Stack, theta: Matrix, k: int, gamma: float, reg: float, M: Stack) -> int:
     """Time passes: A = γH + (1-γ)reg·I, θ <- A⁻¹γHθ = θ - (1-γ)reg A⁻¹θ; H[k] becomes A, M[0] its factor."""
     d = theta.shape[1]
     ridge = (1.0 - gamma) * reg
@@ -84,7 +85,7 @@ def one_pass_fade_(H: Floats, theta: Floats, k: int, gamma: float, reg: float, M
 
 
 @routine
-def one_pass_aim_(theta: Floats, k: int, x: Floats, newton: NewtonScratch) -> tuple[float, float]:
+def one_pass_aim_(theta: Matrix, k: int, x: Vector, newton: NewtonScratch) -> tuple[float, float]:
     """(x'θ, x'A⁻¹x) after one_pass_fade_, A⁻¹x in P[0]: what the scalar equation of `root` needs."""
     d = x.size
     y, F = newton.P[0], newton.M[0]
@@ -100,7 +101,7 @@ def one_pass_aim_(theta: Floats, k: int, x: Floats, newton: NewtonScratch) -> tu
 
 
 @routine
-def one_pass_take_(H: Floats, theta: Floats, k: int, x: Floats, c: float, h: float, P: Floats) -> None:
+def one_pass_take_(H: Stack, theta: Matrix, k: int, x: Vector, c: float, h: float, P: Matrix) -> None:
     """θ <- θ - c A⁻¹x, H <- A + h xx', with c = w(μ(z) - r) and h = wμ'(z) at the root z."""
     for i in range(x.size):
         theta[k, i] -= c * P[0, i]

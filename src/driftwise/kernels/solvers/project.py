@@ -23,6 +23,7 @@ import math
 
 from driftwise.kernels import routine
 from driftwise.kernels.algebra import factor_definite_
+from driftwise.kernels.cut import Matrix
 from driftwise.kernels.links import one_valley, third
 from driftwise.kernels.point import Floats
 from driftwise.kernels.solvers.atoms import Atoms, along, linear_predictor_, spread
@@ -272,7 +273,7 @@ def begin_(start: int, by_v: bool, p: Atoms, low: Floats, newton: NewtonScratch)
 
 
 @routine
-def project_(by_v: bool, p: Atoms, low: Floats, theta: Floats, newton: NewtonScratch) -> tuple[int, float]:
+def project_(by_v: bool, p: Atoms, low: Matrix, theta: Matrix, newton: NewtonScratch) -> tuple[int, float]:
     """theta[lane], the estimate, <- argmin over the S-ball of ‖g(θ) - b‖; status (newton.py's) and that norm.
 
     In V⁻¹, low low' = V, or in H(θ)⁻¹, which does not read low. Inside the ball the estimate stays, at norm 0, as it

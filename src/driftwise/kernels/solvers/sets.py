@@ -14,6 +14,7 @@ import numpy as np
 
 from driftwise._internal.elementary import exp
 from driftwise.kernels import kernel, routine
+from driftwise.kernels.cut import Matrix, Vector
 from driftwise.kernels.links import tame
 from driftwise.kernels.point import Floats
 from driftwise.kernels.solvers.atoms import Atoms
@@ -307,8 +308,8 @@ def sharpen_(p: Atoms, r: ThetaSet, X: Floats, white: Floats, table: Floats, sta
 
 @kernel
 def optimist_(
-    kind: int, p: Atoms, theta: Floats, L: float, rho: float, X: Floats, prune: bool, table: Floats, centre: Floats,
-    best: Floats,
+    kind: int, p: Atoms, theta: Matrix, L: float, rho: float, X: Matrix, prune: bool, table: Matrix, centre: Vector,
+    best: Vector,
 ) -> tuple[int, float, int, int, float, int, bool]:
     """The arm, a column of X (d, n), with the largest optimistic value, ties to the first; the θ that gives it in best.
 

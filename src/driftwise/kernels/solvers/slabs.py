@@ -11,6 +11,7 @@ import math
 
 from driftwise._internal.elementary import log
 from driftwise.kernels import kernel, routine
+from driftwise.kernels.cut import Matrix, Vector
 from driftwise.kernels.point import Floats
 from driftwise.kernels.solvers.atoms import Atoms
 from driftwise.kernels.solvers.secular import (
@@ -139,7 +140,7 @@ def centre_(p: Atoms, z: SetScratch, Y: Floats, limit: Floats, count: int, weigh
 
 
 @kernel
-def narrow_(p: Atoms, theta: Floats, Y: Floats, limit: Floats, count: int, out: Floats) -> tuple[float, float, bool]:
+def narrow_(p: Atoms, theta: Matrix, Y: Matrix, limit: Vector, count: int, out: Vector) -> tuple[float, float, bool]:
     """out (d,) = the estimate; ‖g-b‖_{H⁻¹} there, how much of half its square may be missing, and success.
 
     Y (d, m), limit (m,): the first count columns are the slabs. θ̂ = theta[lane] itself if it is in the set, else the

@@ -10,7 +10,7 @@ import numpy as np
 
 from driftwise._internal.validate import array, contiguous, real
 from driftwise.errors import BadInput
-from driftwise.kernels.chance import Rounds
+from driftwise.kernels.chance import Record, Rounds
 from driftwise.kernels.index import score_scratch_size
 from driftwise.kernels.point import Floats, Ints
 from driftwise.kernels.stretches import ridge_layers_size, ridge_layers_views
@@ -31,8 +31,9 @@ class FixedRounds(NamedTuple):
         """Play them by a loop of kernels/stretches.py on a packed state."""
         _, d, n = self.rounds.arms.shape
         scratch, used = np.empty(score_scratch_size(d, n)), np.empty(len(self.regret), dtype=np.int64)
-        table, (rounds, *results) = np.array([settings], dtype=np.float64), self
-        loop(np.array(flags, dtype=np.int64), table, floats, clock, scratch, *rounds, *results, used, np.zeros(0))
+        table, record = np.array([settings], dtype=np.float64), Record(self.chosen, self.regret, used)
+        policy = np.array(flags, dtype=np.int64), table
+        loop(*policy, floats, clock, scratch, self.rounds, self.total, record, np.zeros(0))
 
     def play_layers(self, loop: Any, state: State, window: int, settings: list[float]) -> None:
         """Play them by a loop on regressions: a state with k, V, b and perhaps more of RidgeLayers."""
