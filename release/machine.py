@@ -106,7 +106,7 @@ def text_of(names: list[str]) -> str:
         guard = live.guard
         if guard is not None and guard.__name__ not in guarded:
             guarded.add(guard.__name__)
-            modules.append(_module_of(guard, entries.guarding(name), guard.__name__))
+            modules.append(_module_of(guard, entries.guard_of(name), guard.__name__))
         for module in modules:
             if whole is None:
                 whole = module

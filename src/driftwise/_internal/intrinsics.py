@@ -23,6 +23,7 @@ tuple_type: Any = types.UniTuple
 named_type: Any = types.NamedTuple
 item_pointer: Any = cgutils.get_item_pointer
 declared: Any = cgutils.get_or_insert_function
+on_the_stack: Any = cgutils.alloca_once
 lowering: Any = lower_builtin
 infer_global: Any = templates.infer_global
 signature: Any = templates.signature
@@ -159,6 +160,35 @@ def carve(typing: Any, bundle: Any, packed: Any, start: Any, shapes: Any) -> Any
         return _carve(context, builder, result, (packed, values[1]), first, (shapes, values[3]))
 
     return result(bundle, packed, start, shapes), build
+
+
+# ------------------------------------------------------------------------------------------ sizes of arguments
+
+
+def _sizes(context: Any, builder: Any, kind: Any, value: Any) -> list[Any]:
+    """The axes of arrays and the whole numbers in an argument."""
+    if isinstance(kind, types.BaseTuple):
+        kinds: Any = kind
+        parts = zip(kinds, unpack_tuple(builder, value), strict=True)
+        return [size for one, part in parts for size in _sizes(context, builder, one, part)]
+    if isinstance(kind, types.Array):
+        arrays: Any = importlib.import_module("numba.np.arrayobj")
+        sizes: list[Any] = unpack_tuple(builder, arrays.make_array(kind)(context, builder, value).shape)
+        return sizes
+    return [] if isinstance(kind, types.Float) else [context.cast(builder, value, kind, types.int64)]
+
+
+@intrinsic
+def size_at(typing: Any, given: Any, place: Any) -> Any:
+    def build(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        sizes = _sizes(context, builder, given, values[0])
+        kept = on_the_stack(builder, ir.IntType(64), size=len(sizes))
+        for number, size in enumerate(sizes):
+            builder.store(size, builder.gep(kept, [ir.Constant(ir.IntType(64), number)]))
+        at = context.cast(builder, values[1], signature.args[1], types.int64)
+        return builder.load(builder.gep(kept, [at]))
+
+    return types.int64(given, place), build
 
 
 # ------------------------------------------------------------------------------------------ eight numbers

@@ -9,6 +9,7 @@ the flags; where there is no machine code, numba compiles a loop for the pieces 
 from __future__ import annotations
 
 import importlib
+import inspect
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints
 
@@ -26,7 +27,26 @@ from driftwise.kernels.chance import normal, uniform
 from driftwise.kernels.checksum import checksum_
 from driftwise.kernels.cut import Matrix, Stack, Vector
 from driftwise.kernels.glm import glm_radius
-from driftwise.kernels.guards import guard_of
+from driftwise.kernels.guards import (
+    ARMS,
+    ATOMS_HELD,
+    FIRST_DRAW,
+    FIRST_ROW,
+    LESSON,
+    RECORDED,
+    ROUNDS_HELD,
+    ROW,
+    SOLVER,
+    Need,
+    Said,
+    form_need,
+    guarding,
+    guarding_state,
+    lesson_need,
+    nothing_needed,
+    play_need,
+    scores_need,
+)
 from driftwise.kernels.index import columns_, first_best, score_scratch_of
 from driftwise.kernels.linear import LINEAR, best_means_, linear_radius
 from driftwise.kernels.point import DAMAGED, FINE, ONLY, Ints, Lesson
@@ -39,6 +59,7 @@ from driftwise.kernels.solvers.eigen import eigen_
 from driftwise.kernels.solvers.newton import solve_
 from driftwise.kernels.solvers.one_pass import one_pass_aim_, one_pass_fade_, one_pass_take_
 from driftwise.kernels.solvers.project import project_
+from driftwise.kernels.solvers.sets import COLUMNS as SET_ROWS
 from driftwise.kernels.solvers.sets import optimist_
 from driftwise.kernels.solvers.slabs import narrow_
 from driftwise.kernels.trials import FourRecord, FourRounds, best_of_eight_, eight_trials
@@ -158,52 +179,67 @@ class Live(NamedTuple):
     kinds: Mapping[str, object] = {}
 
 
+def _stated(call: Callable[..., Any], family: str, need: Need, **said: Said) -> Live:
+    return Live(call, guarding_state(call, family, need, **said))
+
+
+def _sized(
+    call: Callable[..., Any], form: str = "", kinds: Mapping[str, object] | None = None, **said: Said
+) -> Live:
+    return Live(call, guarding(call, form, kinds, **said), kinds=kinds or {})
+
+
 def _loop(family: AnyFamily, engine: str, pieces: AnyPieces) -> Live:
-    return Live(playing(f"play_{family.name}_{engine}", pieces), guard_of("play", family.name, engine))
+    call, need = playing(f"play_{family.name}_{engine}", pieces), play_need(family.name, engine)
+    return _stated(call, family.name, need, rounds=ROUNDS_HELD, record=RECORDED, rho="tests")
 
 
 LIST: dict[str, Live] = {
     # ScoresArms of a list of arms: by model, then rules that sample, then audits.
-    "score_linear_": Live(score_linear_, guard_of("score", "linear")),
-    "score_tiled_": Live(tiled.score_tiled_, guard_of("tiled", "linear")),
-    "score_adaptive_linear_": Live(score_adaptive_linear_, guard_of("score", "adaptive_linear")),
-    "score_glm_": Live(score_glm_, guard_of("score", "glm")),
-    "score_belief_": Live(score_belief_, guard_of("score", "belief")),
-    "audit_belief_": Live(audit_belief_, guard_of("look", "belief")),
-    "sample_linear_": Live(sample_linear_, guard_of("sample", "sampled_linear")),
-    "sample_glm_": Live(sample_glm_, guard_of("sample", "sampled_glm")),
+    "score_linear_": _stated(score_linear_, "linear", scores_need("plain"), X=ARMS),
+    "score_tiled_": _stated(tiled.score_tiled_, "linear", scores_need("tiled"), X=ARMS),
+    "score_adaptive_linear_": _stated(score_adaptive_linear_, "adaptive_linear", scores_need("plain"), X=ARMS),
+    "score_glm_": _stated(score_glm_, "glm", scores_need("plain"), X=ARMS),
+    "score_belief_": _stated(score_belief_, "belief", scores_need("plain"), X=ARMS),
+    "audit_belief_": _stated(audit_belief_, "belief", scores_need("plain"), X=ARMS, costs="n?"),
+    "sample_linear_": _stated(sample_linear_, "sampled_linear", scores_need("plain"), X=ARMS, shares="n?"),
+    "sample_glm_": _stated(sample_glm_, "sampled_glm", scores_need("plain"), X=ARMS, shares="n?"),
     # Lessons.
-    "learn_linear_": Live(learn_linear_, guard_of("learn", "linear")),
-    "learn_adaptive_linear_": Live(learn_adaptive_linear_, guard_of("adapt", "adaptive_linear")),
-    "learn_glm_": Live(learn_glm_, guard_of("adapt", "glm")),
-    "learn_bvd_": Live(learn_bvd_, guard_of("learn", "bvd")),
-    "learn_belief_": Live(learn_belief_, guard_of("adapt", "belief")),
-    "fold_linear_": Live(fold_linear_, guard_of("fold", "linear")),
-    "checksum_": Live(checksum_, guards.guard_checksum),
+    "learn_linear_": _stated(learn_linear_, "linear", lesson_need("linear"), X="1+, dim, arm<"),
+    "learn_adaptive_linear_": _stated(
+        learn_adaptive_linear_, "adaptive_linear", lesson_need("adaptive_linear"), lesson=LESSON, rho="tests"
+    ),
+    "learn_glm_": _stated(learn_glm_, "glm", lesson_need("glm"), lesson=LESSON, rho="tests"),
+    "learn_bvd_": _stated(learn_bvd_, "bvd", lesson_need("bvd"), X="1+, dim, arm<"),
+    "learn_belief_": _stated(learn_belief_, "belief", lesson_need("belief"), lesson=LESSON, rho="tests"),
+    "fold_linear_": _stated(
+        fold_linear_, "linear", nothing_needed, X="T+, dim, 1+", rewards="T", ticks="T+", ages="T+"
+    ),
+    "checksum_": _sized(checksum_, sums="2+"),
     "renew_": Live(renew_, guards.guard_renew),
-    "columns_": Live(columns_, guards.guard_columns, reads=(0,)),
+    "columns_": _sized(columns_, rows="many, i", columns="1+, i+, many+")._replace(reads=(0,)),
     # The index on continuous sets, and its largest point.
-    "form_linear_": Live(families.form_linear_, guard_of("form", "adaptive_linear")),
-    "form_belief_": Live(families.form_belief_, guard_of("form", "belief")),
-    "form_glm_": Live(families.form_glm_, guard_of("form", "glm")),
-    "form_sampling_linear_": Live(families.form_sampling_linear_, guard_of("drawn_form", "sampled_linear")),
-    "form_sampling_glm_": Live(families.form_sampling_glm_, guard_of("drawn_form", "sampled_glm")),
-    "best_linear_": Live(best_linear_, guard_of("best", "linear")),
+    "form_linear_": _stated(families.form_linear_, "adaptive_linear", form_need, whose="lanes>"),
+    "form_belief_": _stated(families.form_belief_, "belief", form_need, whose="lanes>"),
+    "form_glm_": _stated(families.form_glm_, "glm", form_need, whose="lanes>"),
+    "form_sampling_linear_": _stated(families.form_sampling_linear_, "sampled_linear", form_need),
+    "form_sampling_glm_": _stated(families.form_sampling_glm_, "sampled_glm", form_need),
+    "best_linear_": Live(best_linear_, guards.guard_best_linear),
     "summit_": Live(ball.summit_, guards.guard_summit),
-    "corner_": Live(corners.corner_, guards.guard_corner),
-    "climb_": Live(corners.climb_, guards.guard_climb),
-    "values_": Live(index_form.values_, guards.guard_values),
+    "corner_": _sized(corners.corner_, form="d", low="d", high="d", out="d"),
+    "climb_": _sized(corners.climb_, form="d", low="d", high="d", starts="_, d", out="d"),
+    "values_": _sized(index_form.values_, form="d", X="many, d", out="many+"),
     "score_of": Live(index_form.score_of),
-    "eigen_": Live(eigen_, guards.guard_eigen),
+    "eigen_": _sized(eigen_, A="d+, d+", values="d", rows="d+, d+", beside="d+"),
     # What worlds draw and lay out, and curves.
-    "normals_": Live(tapes.normals_, guards.guard_normals),
-    "turn_": Live(tapes.turn_, guards.guard_turn),
+    "normals_": _sized(tapes.normals_, below="256+", width="256+", height="256+", begun="0+"),
+    "turn_": _sized(tapes.turn_, angles="T", path="T+, 2+"),
     "waves_": Live(tapes.waves_, guards.guard_waves),
-    "walk_": Live(tapes.walk_, guards.guard_walk),
-    "lay_out_": Live(tapes.lay_out_, guards.guard_lay_out),
-    "best_means_": Live(best_means_, guards.guard_best_means),
+    "walk_": _sized(tapes.walk_, theta="T, i", steps="T+, i+"),
+    "lay_out_": _sized(tapes.lay_out_, raw="T, many, i", length="many+", out="T+, i+, many+"),
+    "best_means_": _sized(best_means_, arms="T~, i, n", theta="T, i+", value="n+", best="T+"),
     # The data of adaptations: marks and notes at the start, and weights.
-    "bob_draw_": Live(bob.bob_draw_, guards.guard_bob_draw),
+    "bob_draw_": _sized(bob.bob_draw_, point=FIRST_ROW, own=FIRST_DRAW),
     "begin_block_": Live(master.begin_block_, guards.guard_begin_block),
     "schedule_": Live(master.schedule_, guards.guard_schedule),
     "to_clear_": Live(book.to_clear_, guards.guard_to_clear),
@@ -216,25 +252,33 @@ LIST: dict[str, Live] = {
     "audit_chance": Live(audit_chance, guards.guard_audit_chance),
     # Scalars that policies and agents use.
     "prior_of": Live(prior_of, guards.guard_prior),
-    "linear_radius": Live(linear_radius, guards.guard_linear_radius),
-    "glm_radius": Live(glm_radius, guards.guard_glm_radius),
+    "linear_radius": _sized(linear_radius, point=ROW, row="0+"),
+    "glm_radius": _sized(glm_radius, point=ROW, row="0+"),
     "uniform": Live(uniform),
     "normal": Live(normal),
     # Rules that optimise over a set of parameters, and links of the user's own: the solvers that Python steps.
-    "solve_": Live(solve_, guards.guard_solve),
-    "project_": Live(project_, guards.guard_project),
-    "optimist_": Live(optimist_, guards.guard_optimist),
-    "narrow_": Live(narrow_, guards.guard_narrow),
-    "factor_": Live(
-        factor_, guards.guard_factor, kinds={"G": Stack, "ridge": float, "low": Matrix, "pivot": Vector}
+    "solve_": _sized(solve_, p=ATOMS_HELD, theta="lane<, d", newton=SOLVER, H="d, d"),
+    "project_": _sized(project_, p=ATOMS_HELD, low="d, d", theta="lane<, d", newton=SOLVER),
+    "optimist_": _sized(
+        optimist_, p=ATOMS_HELD, theta="lane<, d", X="d, n", table=f"{SET_ROWS}+, n+", centre="d", best="d"
     ),
-    "one_pass_fade_": Live(one_pass_fade_, guards.guard_one_pass_fade),
-    "one_pass_aim_": Live(one_pass_aim_, guards.guard_one_pass_aim),
-    "one_pass_take_": Live(one_pass_take_, guards.guard_one_pass_take),
+    "narrow_": _sized(
+        narrow_, p=ATOMS_HELD, theta="lane<, d", Y="d+, count+", limit="count+", count="0+", out="d"
+    ),
+    "factor_": _sized(
+        factor_, kinds={"G": Stack, "ridge": float, "low": Matrix, "pivot": Vector},
+        G="at<, d+, d+", at="0+", low="d, d+", pivot="d+",
+    ),
+    "one_pass_fade_": _sized(one_pass_fade_, H="k<, d+, d+", theta="k<, d", k="0+", M="2+, d, d"),
+    "one_pass_aim_": _sized(one_pass_aim_, theta="k<, d", k="0+", x="d", newton=SOLVER | {"Z": "_, _"}),
+    "one_pass_take_": _sized(one_pass_take_, H="k<, d+, d+", theta="k<, d", k="0+", x="d", P="1+, d+"),
     # Ridge regression for policies of plain Python.
-    "ridge_scores_": Live(ridge.ridge_scores_, guards.guard_ridge_scores, reads=(3,)),
-    "ridge_take_": Live(ridge.ridge_take_, guards.guard_ridge_take, reads=(3,)),
-    "best_of_eight_": Live(best_of_eight_, guards.guard_best_of_eight),
+    "ridge_scores_": _sized(
+        ridge.ridge_scores_, V="at<, d+, d+", at="0+", b="at<, d+", X="many, d", low="d, d+", rows="3+, d+",
+        out="2+, many+",
+    )._replace(reads=(3,)),
+    "ridge_take_": _sized(ridge.ridge_take_, V="at<, d+, d+", at="0+", b="at<, d+", x="d")._replace(reads=(3,)),
+    "best_of_eight_": _sized(best_of_eight_, X="_, i, 4, 8", path="T, i", four="4+, 8", best="T+, 8"),
     # Rounds.
     "play_linear_eight": Live(
         playing("play_linear_eight", eight_trials(LINEAR)), guards.guard_eight,
@@ -271,9 +315,15 @@ def _numba(kind: Any) -> Any:
     return {int: types.int64, float: types.float64, bool: types.boolean, type(None): types.none}[kind]
 
 
-def guarding(name: str) -> Any:
-    """The signature of its guard."""
-    return importlib.import_module("numba").types.boolean(*declared(name).args)
+def guard_of(name: str) -> Any:
+    """The signature of its guard: arguments that it asks only for sizes come in one tuple."""
+    types: Any = importlib.import_module("numba").types
+    args, guard = declared(name).args, LIST[name].guard
+    own = list(inspect.signature(guard.py_func).parameters)  # type: ignore[union-attr]
+    if own[-1] == "given":
+        alone = len(own) - 1
+        args = (*args[:alone], types.StarArgTuple.from_types(args[alone:]))
+    return types.boolean(*args)
 
 
 def _ship() -> None:

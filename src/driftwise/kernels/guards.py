@@ -6,16 +6,17 @@ refuses the call if the guard does. Lengths follow from the declarations of grou
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache
-from typing import Protocol
+from collections.abc import Callable, Iterator, Mapping
+from typing import Annotated, Any, Protocol, get_args, get_origin, get_type_hints
 
+import numpy as np
+
+from driftwise._internal.compiling import intrinsic
 from driftwise.kernels import entry, piece, stored_as
 from driftwise.kernels.adapt.belief import forecast_size
 from driftwise.kernels.adapt.book import LANE_MARKS, NOTE_PLACES, ORDER, PER_LANE
 from driftwise.kernels.adapt.linear import bank_scratch_size
 from driftwise.kernels.belief import GAUGE, UNITS, Gauge, gauge_size
-from driftwise.kernels.chance import Record, Rounds
 from driftwise.kernels.glm import lesson_scratch_size
 from driftwise.kernels.groups import AT_CURSOR, FIRST_GROUP, FIRST_SIZE, FLOAT_GROUPS, KEY, shapes_of
 from driftwise.kernels.index import score_scratch_size
@@ -64,15 +65,12 @@ from driftwise.kernels.point import (
     Adapting,
     Floats,
     Ints,
-    Lesson,
     Point,
 )
 from driftwise.kernels.scratch import lengths
 from driftwise.kernels.search.index_form import index_form_size
-from driftwise.kernels.solvers.atoms import Atoms
-from driftwise.kernels.solvers.newton import NewtonScratch, newton_scratch_size, newton_shapes
+from driftwise.kernels.solvers.newton import newton_scratch_size, newton_shapes
 from driftwise.kernels.solvers.secular import set_scratch_size
-from driftwise.kernels.solvers.sets import COLUMNS as SET_ROWS
 from driftwise.kernels.tiles import tiles_size
 from driftwise.kernels.trials import FourRecord, FourRounds, eight_states_size
 
@@ -159,12 +157,6 @@ def standing(own_groups: Agrees) -> Stands:
 
 
 @piece
-def takes(flags: Ints, X: Floats) -> bool:
-    """Sets of arms of a policy's dimension."""
-    return bool(X.shape[0] > 0 and X.shape[1] == flags[DIM] and X.shape[2] > 0)
-
-
-@piece
 def capacity_of(flags: Ints, ints: Ints) -> int:
     """The number of atoms after a lesson: those in use, which an entry checks itself, and one more."""
     if flags[CURSORS] <= USED:
@@ -238,6 +230,7 @@ _GROUPS = {
     "glm": estimates_kept, "sampled_glm": estimates_kept, "bvd": both_kept,
 }  # fmt: skip
 STANDS = {family: standing(own_groups) for family, own_groups in _GROUPS.items()}
+linear_stands = STANDS["linear"]
 
 # ------------------------------------------------------------------------------------------ scratch by family
 
@@ -248,112 +241,205 @@ NEEDS = {
 
 ROUNDS = {"plain": score_scratch_size, "tiled": tiles_size, "tiled_wide": tiles_size, "lazy": lazy_size}
 
-# ------------------------------------------------------------------------------------------ entries that take a state
+# ------------------------------------------------------------------------------------------ what is said of arguments
 
-Size = Callable[[int, int], int]
-Need = Callable[[Ints, int], int]
+# Operations on a size: it equals another, is as large, is larger, is smaller, is nothing or equal, is one or as large.
+EQUAL, LEAST, ABOVE, BELOW, NONE_OR, ONE_OR = range(6)
+_SIGNS = {"+": LEAST, "<": ABOVE, ">": BELOW, "?": NONE_OR, "~": ONE_OR}
+# What stands for a number, or for a size of the state, among the places of sizes.
+_NUMBER, _DIM, _LANES = -1, -2, -3
+Said = str | Mapping[str, str]
 Guard = Callable[..., bool]
 
 
-def guard_score(name: str, stands: Stands, round_size: Size) -> Guard:
-    @entry
-    @stored_as(name)
-    def guard(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats) -> bool:
-        good = stands(flags, table, floats, ints) and takes(flags, X)
-        return bool(good and scratch.size >= round_size(X.shape[1], X.shape[2]))
-
-    return guard
-
-
-def guard_look(name: str, stands: Stands) -> Guard:
-    @entry
-    @stored_as(name)
-    def guard(
-        flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats, purpose: int, costs: Floats
-    ) -> bool:
-        good = stands(flags, table, floats, ints) and takes(flags, X) and (costs.size == 0 or costs.size == X.shape[2])
-        return bool(good and scratch.size >= score_scratch_size(X.shape[1], X.shape[2]))
-
-    return guard
+def _words(kinds: Mapping[str, object], said: Mapping[str, Said]) -> Iterator[tuple[str, str]]:
+    """The name and what is said of every size among arguments, in the order of `size_at`: axes and whole numbers."""
+    for name, kind in kinds.items():
+        told = said.get(name, "")
+        if isinstance(kind, type) and issubclass(kind, tuple):
+            yield from _words(get_type_hints(kind, include_extras=True), {} if isinstance(told, str) else told)
+        elif get_origin(kind) is Annotated:
+            axes = get_args(kind)[2]
+            words = str(told).split(", ") if told else ["_"] * axes
+            assert len(words) == axes, f"{name} has other axes"
+            yield from (("", word) for word in words)
+        elif kind is not float:
+            yield name, str(told) or "_"
 
 
-def guard_sample(name: str, stands: Stands) -> Guard:
-    @entry
-    @stored_as(name)
-    def guard(
-        flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats, draw: int, tries: int,
-        shares: Floats,
-    ) -> bool:
-        good = stands(flags, table, floats, ints) and takes(flags, X)
-        good = good and scratch.size >= score_scratch_size(X.shape[1], X.shape[2])
-        return bool(good and (shares.size == 0 or shares.size == X.shape[2]))
+def demands_of(kinds: Mapping[str, object], said: Mapping[str, Said]) -> tuple[Ints, dict[str, int]]:
+    """Comparisons of sizes, (place, operation, other place, number) each, and the place of every name.
 
-    return guard
-
-
-def guard_learn(name: str, stands: Stands, need_of: Need) -> Guard:
-    @entry
-    @stored_as(name)
-    def guard(
-        flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats, arm: int, reward: float,
-        ticks: float, age: float,
-    ) -> bool:
-        good = stands(flags, table, floats, ints) and takes(flags, X) and arm < X.shape[2]
-        return bool(good and scratch.size >= need_of(flags, capacity_of(flags, ints)))
-
-    return guard
-
-
-def guard_adapt(name: str, stands: Stands, need_of: Need) -> Guard:
-    @entry
-    @stored_as(name)
-    def guard(
-        flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, lesson: Lesson, rho: Floats,
-        largest: float,
-    ) -> bool:
-        good = stands(flags, table, floats, ints) and takes(flags, lesson.X) and lesson.arm < lesson.X.shape[2]
-        good = good and lesson.at >= 0 and lesson.at < lesson.X.shape[0]
-        good = good and (flags[ADAPT] != MASTER or lesson.arm < 0 or rho.size > 0)
-        return bool(good and scratch.size >= need_of(flags, capacity_of(flags, ints)))
-
-    return guard
+    What is said of an array has a word per axis, and that of a whole number is one word: a number or a name, and a sign
+    behind it (+ as large, < larger, > smaller, ? nothing or equal, ~ one or as large). A name is that of a whole
+    number, or of the first axis that it is said of; d and n are at least 1.
+    """
+    rows, at = [], {"dim": _DIM, "lanes": _LANES}
+    words = list(_words(kinds, said))
+    for place, (name, word) in enumerate(words):
+        if name or (word.isidentifier() and word != "_"):
+            at.setdefault(name or word, place)
+    for place, (_, word) in enumerate(words):
+        name = word.rstrip("+<>?~")
+        if name == "_":
+            continue
+        sign = _SIGNS.get(word[len(name) :], EQUAL)
+        if name.isdigit():
+            rows.append((place, sign, _NUMBER, int(name)))
+        elif at[name] != place:
+            rows.append((place, sign, at[name], 0))
+        elif name in ("d", "n"):
+            rows.append((place, LEAST, _NUMBER, 1))
+    return np.array(rows, dtype=np.int64).reshape(-1, 4), at
 
 
-def guard_play(name: str, stands: Stands, need_of: Need, round_size: Size) -> Guard:
-    @entry
-    @stored_as(name)
-    def guard(
-        flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, rounds: Rounds, total: float,
-        record: Record, rho: Floats,
-    ) -> bool:
-        arms, path = rounds.arms, rounds.path
-        T, d, n = path.shape[0], arms.shape[1], arms.shape[2]
-        if not stands(flags, table, floats, ints) or not takes(flags, arms) or path.shape[1] != d:
+def interpreted_size_at(given: object, place: int) -> int:
+    return list(_sizes_in(given))[place]
+
+
+def _sizes_in(given: object) -> Iterator[int]:
+    if isinstance(given, tuple):
+        for one in given:
+            yield from _sizes_in(one)
+    elif isinstance(given, np.ndarray):
+        yield from given.shape
+    elif isinstance(given, (int, np.integer, np.bool_)):
+        yield int(given)
+
+
+size_at: Any = intrinsic(interpreted_size_at, "size_at")
+"""size_at(given, place): the size of this number, of the axes of arrays and the whole numbers among arguments."""
+
+
+@piece
+def agree(given: object, demands: Ints, dim: int, lanes: int) -> bool:
+    """Whether sizes are as demanded."""
+    for row in range(demands.shape[0]):
+        size, operation, other = size_at(given, demands[row, 0]), demands[row, 1], demands[row, 2]
+        if other == _NUMBER:
+            wanted = demands[row, 3]
+        else:
+            wanted = dim if other == _DIM else lanes if other == _LANES else size_at(given, other)
+        if operation == LEAST:
+            good = size >= wanted
+        elif operation == ABOVE:
+            good = size > wanted
+        elif operation == BELOW:
+            good = size < wanted
+        elif operation == ONE_OR:
+            good = size == 1 or (size > 0 and size >= wanted)
+        else:
+            good = size == wanted or (operation == NONE_OR and size == 0)
+        if not good:
             return False
-        if arms.shape[0] > 1 and arms.shape[0] < T:
-            return False
-        if min(rounds.draws.size, rounds.best.size, record.chosen.size, record.regret.size, record.used.size) < T:
-            return False
-        if flags[ADAPT] == MASTER and rho.size == 0:
-            return False
-        return bool(scratch.size >= round_size(d, n) + need_of(flags, int(flags[ATOMS]) + 1))
-
-    return guard
+    return True
 
 
-def guard_fold(name: str, stands: Stands) -> Guard:
+# ------------------------------------------------------------------------------------------ guards by what is said
+
+
+class Need(Protocol):
+    """The least length of scratch for a policy, its state, and a list of n arms."""
+
+    def __call__(self, flags: Ints, ints: Ints, n: int) -> int: ...
+
+
+@piece
+def nothing_needed(flags: Ints, ints: Ints, n: int) -> int:
+    """None."""
+    return 0
+
+
+@piece
+def form_need(flags: Ints, ints: Ints, n: int) -> int:
+    """That of an index on a continuous set."""
+    return int(index_form_size(flags[DIM]))
+
+
+def scores_need(engine: str) -> Need:
+    """That of scores."""
+    round_size = ROUNDS[engine]
+
+    @piece
+    def need(flags: Ints, ints: Ints, n: int) -> int:
+        return round_size(flags[DIM], n)
+
+    return need
+
+
+def lesson_need(family: str) -> Need:
+    """That of a lesson."""
+    need_of = NEEDS[family]
+
+    @piece
+    def need(flags: Ints, ints: Ints, n: int) -> int:
+        return need_of(flags, capacity_of(flags, ints))
+
+    return need
+
+
+def play_need(family: str, engine: str) -> Need:
+    """That of rounds."""
+    round_size, need_of = ROUNDS[engine], NEEDS[family]
+
+    @piece
+    def need(flags: Ints, ints: Ints, n: int) -> int:
+        return round_size(flags[DIM], n) + need_of(flags, int(flags[ATOMS]) + 1)
+
+    return need
+
+
+def guarding_state(call: Callable[..., object], family: str, need: Need, **said: Said) -> Guard:
+    """The guard of an entry that takes a policy, a state of this family and scratch, from what is said of the rest."""
+    kinds = list(get_type_hints(getattr(call, "py_func", call), include_extras=True).items())[5:-1]
+    demands, at = demands_of(dict(kinds), said)
+    stands, arms, tests = STANDS[family], at.get("n", 0), at.get("tests", _NUMBER)
+
     @entry
-    @stored_as(name)
-    def guard(
-        flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats, rewards: Floats,
-        ticks: Floats, ages: Floats,
-    ) -> bool:
-        if not stands(flags, table, floats, ints):
+    @stored_as(f"guard_{call.__name__}")
+    def guard(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, *given: object) -> bool:
+        if not stands(flags, table, floats, ints) or not agree(given, demands, flags[DIM], flags[LANES]):
             return False
-        good = X.shape[1] == flags[DIM] and X.shape[2] > 0
-        return bool(good and min(X.shape[0], ticks.size, ages.size) >= rewards.size)
+        if tests >= 0 and flags[ADAPT] == MASTER and size_at(given, tests) == 0:
+            return False
+        return bool(scratch.size >= need(flags, ints, size_at(given, arms)))
 
     return guard
+
+
+def guarding(
+    call: Callable[..., object], form: str = "", kinds: Mapping[str, object] | None = None, **said: Said
+) -> Guard:
+    """The guard of an entry without a state. `form` is the dimension of the index for which its first argument is
+    scratch, and `kinds` are those of arguments whose annotation is wider."""
+    all_kinds = {**get_type_hints(getattr(call, "py_func", call), include_extras=True), **(kinds or {})}
+    demands, at = demands_of({name: kind for name, kind in all_kinds.items() if name != "return"}, said)
+    features = at.get(form, _NUMBER)
+
+    @entry
+    @stored_as(f"guard_{call.__name__}")
+    def guard(*given: object) -> bool:
+        if not agree(given, demands, 0, 0):
+            return False
+        return bool(features < 0 or size_at(given, 0) >= index_form_size(size_at(given, features)))
+
+    return guard
+
+
+# ------------------------------------------------------------------------------------------ what bundles need
+
+ARMS = "1+, dim, n"
+ROUNDS_HELD = {"arms": "T~, dim, n", "path": "T, dim", "draws": "T+", "best": "T+"}
+RECORDED = {"chosen": "T+", "regret": "T+", "used": "T+"}
+LESSON = {"X": "at<, dim, arm<", "at": "0+"}
+FIRST_ROW = {"flags": f"{FLAGS}+", "table": f"1+, {COLUMNS}+"}
+ROW = {"flags": f"{FLAGS}+", "table": f"row<, {COLUMNS}+"}
+ATOMS_HELD = {"A": "d, used+", "w": "lane<, used+", "s": "lane<, used+", "lane": "0+", "used": "0+"}
+_Z, _P, _M = newton_shapes(0, 0)
+SOLVER = {"Z": f"{_Z[0]}+, used+", "P": f"{_P[0]}+, d", "M": f"{_M[0]}+, d, d"}
+FIRST_DRAW = {"key": f"{KEY}+", "notes": f"{NOTE_PLACES}+", "scores": "1+", "marks": f"{LANE_MARKS + PER_LANE}+"}
+
+# ------------------------------------------------------------------------------------------ guards by hand
 
 
 @entry
@@ -362,59 +448,12 @@ def guard_renew(flags: Ints, floats: Floats, ints: Ints, to_floats: Floats, to_i
     return bool(good and to_floats.size == floats.size and to_ints.size == ints.size)
 
 
-def guard_form(name: str, stands: Stands) -> Guard:
-    @entry
-    @stored_as(name)
-    def guard(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, whose: int) -> bool:
-        good = stands(flags, table, floats, ints)
-        return bool(good and scratch.size >= index_form_size(flags[DIM]) and whose < flags[LANES])
-
-    return guard
-
-
-def guard_drawn_form(name: str, stands: Stands) -> Guard:
-    @entry
-    @stored_as(name)
-    def guard(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, draw: int) -> bool:
-        good = stands(flags, table, floats, ints)
-        return bool(good and scratch.size >= index_form_size(flags[DIM]))
-
-    return guard
-
-
-def guard_best(name: str, stands: Stands) -> Guard:
-    @entry
-    @stored_as(name)
-    def guard(
-        flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, F: Floats, straight: bool, out: Floats
-    ) -> bool:
-        if not stands(flags, table, floats, ints):
-            return False
-        d = flags[DIM]
-        return bool(out.size == d and scratch.size >= index_form_size(d) and spans(F, straight, d))
-
-    return guard
-
-
-@cache
-def guard_of(what: str, family: str, engine: str = "plain") -> Guard:
-    """The guard of an entry of a family: `what` is score, look, tiled, sample, fold, form, drawn_form, best, learn,
-    adapt or play, the last by an engine."""
-    stands, need_of, name = STANDS[family], NEEDS[family], f"guard_{what}_{family}"
-    if what == "play":
-        return guard_play(f"{name}_{engine}", stands, need_of, ROUNDS[engine])
-    if what in ("score", "tiled"):
-        return guard_score(name, stands, ROUNDS["plain" if what == "score" else what])
-    if what in ("learn", "adapt"):
-        return (guard_learn if what == "learn" else guard_adapt)(name, stands, need_of)
-    made = {
-        "look": guard_look, "sample": guard_sample, "fold": guard_fold, "form": guard_form,
-        "drawn_form": guard_drawn_form, "best": guard_best,
-    }  # fmt: skip
-    return made[what](name, stands)
-
-
-# ------------------------------------------------------------------------------------------ arrays without a state
+@entry
+def guard_best_linear(
+    flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, F: Floats, straight: bool, out: Floats
+) -> bool:
+    d, stands = flags[DIM], linear_stands(flags, table, floats, ints)
+    return bool(stands and out.size == d and scratch.size >= index_form_size(d) and spans(F, straight, d))
 
 
 @piece
@@ -425,76 +464,13 @@ def spans(F: Floats, straight: bool, d: int) -> bool:
 
 
 @entry
-def guard_columns(rows: Floats, columns: Floats) -> bool:
-    good = columns.shape[0] > 0 and columns.shape[1] >= rows.shape[1]
-    return bool(good and columns.shape[2] >= rows.shape[0])
-
-
-@entry
-def guard_checksum(words: Ints, sums: Ints) -> bool:
-    return bool(sums.size >= 2)
-
-
-@entry
 def guard_summit(scratch: Floats, F: Floats, straight: bool, out: Floats) -> bool:
     return bool(out.size > 0 and scratch.size >= index_form_size(out.size) and spans(F, straight, out.size))
 
 
 @entry
-def guard_corner(scratch: Floats, low: Floats, high: Floats, out: Floats) -> bool:
-    d = low.size
-    return bool(d > 0 and high.size == d and out.size == d and scratch.size >= index_form_size(d))
-
-
-@entry
-def guard_climb(scratch: Floats, low: Floats, high: Floats, starts: Floats, out: Floats) -> bool:
-    d = low.size
-    good = d > 0 and high.size == d and out.size == d and starts.shape[1] == d
-    return bool(good and scratch.size >= index_form_size(d))
-
-
-@entry
-def guard_values(scratch: Floats, X: Floats, out: Floats) -> bool:
-    return bool(X.shape[1] > 0 and scratch.size >= index_form_size(X.shape[1]) and out.size >= X.shape[0])
-
-
-@entry
-def guard_eigen(A: Floats, values: Floats, rows: Floats, beside: Floats) -> bool:
-    d = values.size
-    return bool(d > 0 and min(A.shape[0], A.shape[1], rows.shape[0], rows.shape[1], beside.size) >= d)
-
-
-@entry
-def guard_normals(words: Ints, below: Ints, width: Floats, height: Floats, begun: int, out: Floats) -> bool:
-    return bool(min(below.size, width.size, height.size) >= 256 and begun >= 0)
-
-
-@entry
-def guard_turn(angles: Floats, radius: float, path: Floats) -> bool:
-    return bool(path.shape[0] >= angles.size and path.shape[1] >= 2)
-
-
-@entry
 def guard_waves(angles: Floats, terms: int, rows: Floats) -> bool:
     return bool(rows.shape[0] >= angles.size and terms < MOST and rows.shape[1] > 2 * terms)
-
-
-@entry
-def guard_walk(theta: Floats, steps: Floats, radius: float) -> bool:
-    return bool(steps.shape[0] >= theta.shape[0] and steps.shape[1] >= theta.shape[1])
-
-
-@entry
-def guard_lay_out(raw: Floats, norm: int, length: Floats, out: Floats) -> bool:
-    good = length.size >= raw.shape[1] and out.shape[0] >= raw.shape[0]
-    return bool(good and out.shape[1] >= raw.shape[2] and out.shape[2] >= raw.shape[1])
-
-
-@entry
-def guard_best_means(arms: Floats, theta: Floats, link: int, value: Floats, best: Floats) -> bool:
-    T, n = theta.shape[0], arms.shape[2]
-    good = n > 0 and theta.shape[1] >= arms.shape[1] and arms.shape[0] >= (T if arms.shape[0] > 1 else 1)
-    return bool(good and value.size >= n and best.size >= T)
 
 
 @piece
@@ -507,12 +483,6 @@ def by_fours(X: Floats, d: int) -> bool:
 def columns_of_eight(array: Floats | Ints, rounds: int) -> bool:
     """A column per trial, as long as the rounds."""
     return bool(array.shape[0] >= rounds and array.shape[1] == EIGHT)
-
-
-@entry
-def guard_best_of_eight(X: Floats, path: Floats, link: int, four: Floats, best: Floats) -> bool:
-    good = by_fours(X, path.shape[1]) and four.shape[0] >= FOUR_ARMS and four.shape[1] == EIGHT
-    return bool(good and columns_of_eight(best, path.shape[0]))
 
 
 @entry
@@ -529,9 +499,6 @@ def guard_eight(
     return bool(good and floats.size >= eight_states_size(d))
 
 
-# ------------------------------------------------------------------------------------------ bundles
-
-
 @piece
 def tabled(point: Point, row: int) -> bool:
     """A policy with all flags, and a table that has this row and all columns."""
@@ -544,11 +511,6 @@ def kept(own: Adapting, lanes: int) -> bool:
     """What an adaptation keeps: a key, notes, and marks of so many lanes."""
     good = own.key.size >= KEY and own.notes.size >= NOTE_PLACES and lanes >= 0 and lanes <= own.marks.size
     return bool(good and own.marks.size >= LANE_MARKS + PER_LANE * lanes)
-
-
-@entry
-def guard_bob_draw(point: Point, own: Adapting, block: int) -> bool:
-    return bool(tabled(point, 0) and kept(own, 1) and own.scores.size > 0)
 
 
 @entry
@@ -600,107 +562,3 @@ def guard_prior(point: Point, row: int, gauge: Gauge, d: int) -> bool:
     if not tabled(point, row):
         return False
     return bool(point.table[row, LAM] > 0.0 or gauged(gauge.known.size))
-
-
-@entry
-def guard_linear_radius(point: Point, row: int, squares: float, clock: float, d: int) -> bool:
-    return bool(tabled(point, row))
-
-
-@entry
-def guard_glm_radius(point: Point, row: int, squares: float, clock: float, d: int, inside: bool) -> bool:
-    return bool(tabled(point, row))
-
-
-@piece
-def atoms_held(p: Atoms, theta: Floats) -> bool:
-    """Atoms in use that there are, with weights and targets in their lane, and an estimate of it."""
-    used, lane = p.used, p.lane
-    good = p.A.shape[0] > 0 and used >= 0 and used <= min(p.A.shape[1], p.w.shape[1], p.s.shape[1])
-    good = good and lane >= 0 and lane < min(p.w.shape[0], p.s.shape[0], theta.shape[0])
-    return bool(good and theta.shape[1] == p.A.shape[0])
-
-
-@piece
-def newton_held(newton: NewtonScratch, d: int, used: int) -> bool:
-    """Scratch of a solver: vectors and matrices of d numbers exactly, because loops go by their lengths."""
-    Z, P, M = newton_shapes(d, used)
-    good = newton.Z.shape[0] >= Z[0] and newton.Z.shape[1] >= Z[1] and newton.P.shape[0] >= P[0]
-    good = good and newton.P.shape[1] == d and newton.M.shape[0] >= M[0]
-    return bool(good and newton.M.shape[1] == d and newton.M.shape[2] == d)
-
-
-@entry
-def guard_solve(p: Atoms, theta: Floats, newton: NewtonScratch, H: Floats) -> bool:
-    d = p.A.shape[0]
-    return bool(atoms_held(p, theta) and newton_held(newton, d, p.used) and H.shape[0] == d and H.shape[1] == d)
-
-
-@entry
-def guard_project(by_v: bool, p: Atoms, low: Floats, theta: Floats, newton: NewtonScratch) -> bool:
-    d = p.A.shape[0]
-    good = not by_v or (low.shape[0] == d and low.shape[1] == d)
-    return bool(good and atoms_held(p, theta) and newton_held(newton, d, p.used))
-
-
-@entry
-def guard_optimist(
-    kind: int, p: Atoms, theta: Floats, L: float, rho: float, X: Floats, prune: bool, table: Floats, centre: Floats,
-    best: Floats,
-) -> bool:
-    d, n = p.A.shape[0], X.shape[1]
-    good = atoms_held(p, theta) and X.shape[0] == d and n > 0 and centre.size == d and best.size == d
-    return bool(good and table.shape[0] >= SET_ROWS and table.shape[1] >= n)
-
-
-@entry
-def guard_narrow(p: Atoms, theta: Floats, Y: Floats, limit: Floats, count: int, out: Floats) -> bool:
-    d = p.A.shape[0]
-    good = atoms_held(p, theta) and Y.shape[0] >= d and out.size == d
-    return bool(good and count >= 0 and count <= min(Y.shape[1], limit.size))
-
-
-@piece
-def in_stack(G: Floats, lane: int, d: int) -> bool:
-    """Whether a stack of matrices has this one, of d rows and columns at least."""
-    return bool(d > 0 and lane >= 0 and lane < G.shape[0] and G.shape[1] >= d and G.shape[2] >= d)
-
-
-@entry
-def guard_factor(G: Floats, at: int, ridge: float, low: Floats, pivot: Floats) -> bool:
-    d = low.shape[0]
-    return bool(in_stack(G, at, d) and low.shape[1] >= d and pivot.size >= d)
-
-
-@entry
-def guard_one_pass_fade(H: Floats, theta: Floats, k: int, gamma: float, reg: float, M: Floats) -> bool:
-    d = theta.shape[1]
-    good = in_stack(H, k, d) and k < theta.shape[0] and M.shape[0] >= 2
-    return bool(good and M.shape[1] == d and M.shape[2] == d)
-
-
-@entry
-def guard_one_pass_aim(theta: Floats, k: int, x: Floats, newton: NewtonScratch) -> bool:
-    d = x.size
-    good = d > 0 and k >= 0 and k < theta.shape[0] and theta.shape[1] == d
-    return bool(good and newton_held(newton, d, 0))
-
-
-@entry
-def guard_one_pass_take(H: Floats, theta: Floats, k: int, x: Floats, c: float, h: float, P: Floats) -> bool:
-    d = x.size
-    good = in_stack(H, k, d) and k < theta.shape[0] and theta.shape[1] == d
-    return bool(good and P.shape[0] > 0 and P.shape[1] >= d)
-
-
-@entry
-def guard_ridge_scores(V: Floats, at: int, b: Floats, X: Floats, low: Floats, rows: Floats, out: Floats) -> bool:
-    d = low.shape[0]
-    good = in_stack(V, at, d) and at < b.shape[0] and b.shape[1] >= d and X.shape[1] == d and low.shape[1] >= d
-    good = good and rows.shape[0] >= 3 and rows.shape[1] >= d
-    return bool(good and out.shape[0] >= 2 and out.shape[1] >= X.shape[0])
-
-
-@entry
-def guard_ridge_take(V: Floats, at: int, b: Floats, x: Floats, reward: float, weight: float) -> bool:
-    return bool(in_stack(V, at, x.size) and at < b.shape[0] and b.shape[1] >= x.size)
