@@ -9,8 +9,6 @@ from functools import cache
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 
-import numpy as np
-
 PACKAGE = Path(__file__).resolve().parents[1]
 # The sources of compiled code.
 COMPILED = ("kernels", "theory", "_internal/elementary.py", "_internal/intrinsics.py")
@@ -96,6 +94,6 @@ def _told(one: object, names: set[str]) -> str:
         return f"{one.__module__}.{one.__qualname__}{getattr(one, '_fields', '')}"
     if isinstance(one, (tuple, list)):
         return ",".join(_told(part, names) for part in one)
-    if isinstance(one, np.ndarray):
+    if hasattr(one, "tobytes") and hasattr(one, "dtype") and hasattr(one, "shape"):  # an array
         return f"{one.dtype}{one.shape}{one.tobytes().hex()}"
     return repr(one) if isinstance(one, (int, float, complex, str, bytes, type(None))) else type(one).__qualname__
