@@ -4,9 +4,8 @@
     python bench/walks.py --names    # also the functions, in the order of their first call
 
 A function counts once. Comprehensions, lambdas and modules that are imported count as files and as depth, not as
-functions; text that is made from a declaration counts as neither. Depth is the largest number of calls of driftwise
-within each other in one thread. Agent and server have answered twenty times before; the simulation and the command have
-not run.
+functions. Depth is the largest number of calls of driftwise within each other in one thread. Agent and server have
+answered twenty times before; the simulation and the command have not run.
 """
 
 from __future__ import annotations
