@@ -53,7 +53,7 @@ class Compiled(Answers):
 
     def __getstate__(self) -> dict[str, Any]:
         """The pickled part: without the arrays and functions that are of this process."""
-        return {name: value for name, value in vars(self).items() if name not in ("_live", "_loops")}
+        return {name: value for name, value in vars(self).items() if name not in ("_live", "_loops", "_rooms")}
 
     @cached_property
     def digest(self) -> str:
@@ -287,6 +287,11 @@ class Compiled(Answers):
         return self._loops[asked]
 
     @cached_property
+    def _rooms(self) -> dict[int, int]:
+        """The size of an update's scratch by the number of atoms in use: it takes longer to say than a lesson takes."""
+        return {}
+
+    @cached_property
     def _loops(self) -> dict[Any, Any]:
         return {}
 
@@ -314,7 +319,10 @@ class Compiled(Answers):
     ) -> None:
         # The number of atoms in use is read while the state is held; its value is not trusted.
         used = int(state.cursor[USED]) if self.layout.flags[CURSORS] else 0
-        scratch = np.zeros(self._scratch(min(max(0, used), int(self.layout.flags[ATOMS]))))
+        used = min(max(0, used), int(self.layout.flags[ATOMS]))
+        if used not in self._rooms:
+            self._rooms[used] = self._scratch(used)
+        scratch = np.zeros(self._rooms[used])
         lesson = Lesson(x, 0, arm, reward, ticks, age)
         told = (lesson, *beside) if beside else (x, *lesson[2:])
         report(self.entries.learn(*self.point, state.floats, state.ints, scratch, *told))
