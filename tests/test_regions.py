@@ -18,7 +18,7 @@ def sheet_of(naive):
     d = len(naive.theta)
     index = Index(d)
     index.theta[:], index.A[:] = naive.theta, naive.A
-    index.form[page.NUMBERS + d : page.NUMBERS + 2 * d] = naive.b
+    page.index_form_views(index.form, d).vec[page.TILT] = naive.b
     index.form[page.WEIGHT], index.form[page.SHIFT], index.form[page.CONSTANT_PART] = naive.w, naive.shift, naive.c
     if naive.link is not None:
         index.form[page.KIND], index.form[page.LINK_CODE] = page.SUM, LINKS[naive.link].code
