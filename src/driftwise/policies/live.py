@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -185,9 +185,17 @@ def on_a_line(size: int) -> Floats:
     return raw[start : start + size]
 
 
+@lru_cache(1000)
+def _rooms(dim: int, n: int) -> tuple[int, int, int]:
+    """The sizes of scratch for n arms, of plain and of lazy rounds, and the offset of the bonuses: kept, since Python
+    takes longer to say them than a choice takes."""
+    return score_scratch_size(dim, n), lazy_size(dim, n), line(n)
+
+
 def for_scores(dim: int, n: int) -> tuple[Floats, int]:
     """Scratch for the scores of n arms by any engine: means at its beginning, and the offset of the bonuses."""
-    return on_a_line(max(score_scratch_size(dim, n), lazy_size(dim, n))), line(n)
+    plain, lazy, second = _rooms(dim, n)
+    return on_a_line(max(plain, lazy)), second
 
 
 def proposed(scratch: Floats, dim: int, n: int) -> Floats:
@@ -198,4 +206,5 @@ def proposed(scratch: Floats, dim: int, n: int) -> Floats:
 
 def for_rounds(dim: int, n: int, lesson: int) -> Floats:
     """Scratch for rounds with n arms by any engine, whose updates use `lesson` numbers."""
-    return on_a_line(int(max(score_scratch_size(dim, n) + lesson, lazy_size(dim, n))))
+    plain, lazy, _ = _rooms(dim, n)
+    return on_a_line(max(plain + lesson, lazy))
