@@ -452,8 +452,10 @@ def guard_renew(flags: Ints, floats: Floats, ints: Ints, to_floats: Floats, to_i
 def guard_best_linear(
     flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, F: Floats, straight: bool, out: Floats
 ) -> bool:
-    d, stands = flags[DIM], linear_stands(flags, table, floats, ints)
-    return bool(stands and out.size == d and scratch.size >= index_form_size(d) and spans(F, straight, d))
+    if not linear_stands(flags, table, floats, ints):  # before the first of the flags is read
+        return False
+    d = flags[DIM]
+    return bool(out.size == d and scratch.size >= index_form_size(d) and spans(F, straight, d))
 
 
 @piece
