@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import driftwise as dw
+from driftwise.tables.encoder import Encoder
 
 # What a call of Python's own leaves behind that is interrupted within it, such as a folder's iterator.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
@@ -292,6 +293,20 @@ def test_an_interrupt_is_no_failure_and_its_retry_no_duplicate(tmp_path):
         struck = strike.struck
         # Where nothing was struck the second call is a duplicate.
         assert (agent.counts["failed"], agent.counts["duplicate"]) == (0, 0 if struck else 1)
+    assert number > 20
+
+
+def test_an_item_that_is_interrupted_while_it_changes_is_encoded_by_the_retry():
+    """The row was taken as known, and the vector was still that of the row before."""
+    old, new, number, struck = {"x": {"price": 5.0}}, {"x": {"price": 30.0}}, 0, True
+    wanted = Encoder(FEATURES).arms({"hour": 1}, new)
+    while struck:
+        number += 1
+        encoder, strike = Encoder(FEATURES), Strike(number)
+        encoder.know(old)
+        strike.run(lambda encoder=encoder: encoder.know(new))
+        struck = strike.struck
+        np.testing.assert_array_equal(encoder.arms({"hour": 1}, new), wanted)
     assert number > 20
 
 

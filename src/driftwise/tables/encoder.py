@@ -58,11 +58,12 @@ class Encoder:
             made = np.zeros(self._widths[1])
             for field, kind in self.features.item.items():
                 kind.put(field, kept[field], made[self._item[field]])
-            if len(self.rows) >= MOST_ITEMS and key not in self.rows:
-                oldest = next(iter(self.rows))
+            given, owner = dict(row), self._owners.get(key, len(self._owners))
+            oldest = next(iter(self.rows)) if len(self.rows) >= MOST_ITEMS and key not in self.rows else None
+            # No function is called from here on, so that Ctrl-C cannot interrupt in between.
+            if oldest is not None:
                 del self.rows[oldest], self._given[oldest], self._kept[oldest]
-            self.rows[key], self._given[key] = kept, dict(row)
-            self._kept[key] = made, self._owners.get(key, len(self._owners))
+            self.rows[key], self._given[key], self._kept[key] = kept, given, (made, owner)
 
     def context(self, context: Mapping[str, Any]) -> dict[str, Any]:
         """The declared fields of a context as a log stores them: numbers and texts."""
