@@ -192,6 +192,32 @@ def test_a_policy_of_ones_own_is_taught_with_all_arms(tmp_path):
         twin.learn_log(tmp_path / "none")
 
 
+def test_a_log_has_the_arms_of_ones_own_decisions_that_were_made_before_it(tmp_path):
+    agent, twin = agent_of(Popular()), agent_of(Popular())
+    arms = unit_arms(5, 3, 1)
+    early = [agent.decide(arms, allowed=allowed).id for allowed in ([1, 3], [3, 4], None)]
+    with agent.log_to(tmp_path / "log", arms=True):
+        for id in early:
+            agent.reward(id, 1.0)
+    (batch,) = check_log(tmp_path / "log").batches(["arms", "arm", "n", "x"])
+    assert batch.n.tolist() == [len(batch.arms[row]) for row in range(3)] == [2, 2, 5]
+    for row, arm in enumerate(batch.arm):
+        np.testing.assert_array_equal(batch.x[row], batch.arms[row][arm])
+    twin.learn_log(tmp_path / "log")
+    assert twin.state == agent.state and any(agent.state)
+
+
+def test_a_log_says_no_place_of_a_decision_made_before_it(tmp_path):
+    """The place among all arms was taken for that among the allowed ones."""
+    agent, dear = dw.Agent(linear(dim=3), rewards=(0, 1)), [0.0, 0.0, 0.0, 9.0]
+    early = agent.decide(np.ones((4, 3)) / 2, allowed=[1, 3], cost=dear)
+    with agent.log_to(tmp_path / "log"):
+        late = agent.decide(np.ones((4, 3)) / 2, allowed=[1, 3], cost=dear)
+        agent.reward_many([(early.id, 1.0), (late.id, 1.0)])
+    (batch,) = check_log(tmp_path / "log").batches(["arm"])
+    assert (early.arm, late.arm, batch.arm.tolist()) == (1, 1, [-1, 0])
+
+
 KILLED = """
 import sys, numpy as np, driftwise as dw
 agent = dw.Agent(dw.LinearUCB(dim=3, memory=dw.Fade(0.1), lam=1.0, delta=0.1), rewards=(0, 1))

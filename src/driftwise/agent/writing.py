@@ -49,22 +49,27 @@ class AgentLog:
         self._writer.added()
 
     def row(self, entry: Entry, verdict: Verdict, value: float) -> LogRow:
-        """The row of an open decision that is about to be closed; its counts do not include it yet."""
-        one, shown, parts = entry.decision, entry.shown, self._parts
-        lesson = verdict in LESSONS
-        place = one.arm if shown is None and one.arm < one.n else None if shown is None else shown.place
+        """The row of an open decision that is about to be closed; its counts do not include it yet.
+
+        Of one that was made before the log, the place and the arms are known only for a policy of the user's own.
+        """
+        one, shown, parts, x = entry.decision, entry.shown, self._parts, entry.x
+        lesson, lent = verdict in LESSONS, type(x) is Lent
+        place = shown.place if shown is not None else x.arm if lent else None
         if one.n == 0:  # a continuous set, which has no indices
             place = None
-        x = entry.x
+        arms = None if shown is None else shown.arms
+        if arms is None and lent and self.arms:
+            arms = x.arms
         return LogRow(
             one.seq, one.id, None, one.at, one.born, place, None if one.item is None else str(one.item), one.n,
-            x.column if type(x) is Lent else x, one.propensity, one.explored, one.score, one.mean, one.bonus,
+            x.column if lent else x, one.propensity, one.explored, one.score, one.mean, one.bonus,
             one.policy, None if shown is None else shown.state_seq,
             value if lesson else None, parts.book.told_at if lesson else None,
             parts.states.tick if lesson else None,
             parts.book.lessons + 1 if lesson else None, verdict.value,
             None if shown is None else shown.context, None if shown is None else shown.candidates,
-            None if shown is None or shown.arms is None else shown.arms.columns[0].T,
+            None if arms is None else arms.columns[0].T,
             one.measure if shown is None else shown.measure, None, parts.clock.upon(one.born), one.draws,
         )  # fmt: skip
 
