@@ -73,26 +73,34 @@ class Strike:
             self.last.clear()
 
 
+def retried(act):
+    """How a call without a tracer ended, which takes half the time."""
+    try:
+        return act()
+    except dw.BadInput as raised:
+        return raised
+
+
 class Own:
     """A policy of the user's own, which can be kept."""
 
     def start(self, seed=0):
-        return [0.0, 0.0, 0.0]
+        return np.zeros(3)
 
     def choose(self, state, arms):
-        return int(np.argmax(state))
+        return int(np.argmax(arms @ state))
 
     def scores(self, state, arms):
-        return dw.Scores(np.array(state), np.ones(3))
+        return dw.Scores(arms @ state, np.ones(len(arms)))
 
     def learn(self, state, arms, arm, reward):
-        state[arm] += reward
+        state += reward * arms[arm]
 
     def state_to_bytes(self, state):
-        return np.array(state).tobytes()
+        return state.tobytes()
 
     def state_from_bytes(self, data):
-        return np.frombuffer(data).tolist()
+        return np.frombuffer(data).copy()
 
 
 F = dw.Features
@@ -209,8 +217,13 @@ def refuses(setup, act):
         return setup in ("MASTER", "BOB", "features")
     if act == "explain":
         return setup in ("BOB", "MASTER", "features")
-    adds = (setup in OPTIONS and setup != "half_life") or setup in ("LB-WeightUCB", "GLB-WeightUCB")
-    return act == "merge" and (not adds or setup == "LB-WeightUCB")
+    # Memories that fade are merged on the wall clock only.
+    return act == "merge" and (setup not in OPTIONS or setup == "half_life")
+
+
+def forgets(setup, act):
+    """Whether the agent does not know any more, when it is asked again, that it has done this."""
+    return act in ("merge", "log_to") or (setup == "remember none" and act in ("reward", "cancel"))
 
 
 def check_interrupts(setup, act, tmp_path, sample):
@@ -235,8 +248,8 @@ def check_interrupts(setup, act, tmp_path, sample):
         mine["path"].mkdir(exist_ok=True)
         strike.run(lambda agent=agent, mine=mine: ACTS[act](agent, mine))
         check_free(agent)
-        again = Strike().run(lambda agent=agent, mine=mine: ACTS[act](agent, mine))
-        assert act in ("merge", "log_to") or not isinstance(again, dw.BadInput), (number, again)
+        again = retried(lambda agent=agent, mine=mine: ACTS[act](agent, mine))
+        assert forgets(setup, act) or not isinstance(again, dw.BadInput), (number, again)
         if agent._parts.book.log is not None:
             agent._parts.book.log.close()
         assert lives_on(agent) == wanted, f"place {number} of {places.count}"
