@@ -8,7 +8,7 @@ showed a defect of looks, which was mended, so that it belongs to tuning since. 
 written and committed before that was mended, by an author who knew none of these, and is played once, at the end. A
 trial is a stream by its seed, the same for all. Results of rivals are kept in DIR, a file a kind, and are found again
 unless the stream or the rivals have changed; `--rivals` fills DIR and does not play the policy. SPEC is a name of the
-catalogue with fields ("Auto", "Auto:levels=False,audit=1.0"), or FILE.py:FUNCTION, a function of (dim, rewards) that
+catalogue with fields ("Auto", "Auto:looks=1.0"), or FILE.py:FUNCTION, a function of (dim, rewards) that
 gives a policy with start(seed), choose(state, arms) and learn(state, arms, arm, reward). --only takes kinds whose name
 contains WORD. The columns: "practical" is the least mean of five rivals that are told nothing, "hindsight" the least of
 44 posterior UCBs by memory and quantile, told noise and scales (default_rivals.py). The goal is ≤ 1.5 × the larger of

@@ -4,7 +4,7 @@
 
 A table is Markdown on stdout, docs/lab/unknown-drift/ has them: `values` and `clicks` are Auto in worlds that drift;
 `linear` and `logistic` the bank there, and `ablation` the bank without one part each; `levels`, `weak`, `odds` have a
-level that all arms share, and in each trial other arms, preferences and noise; `audits` is the price of looks.
+level that all arms share, and in each trial other arms, preferences and noise; `looks` is the price of looks.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class Tables:
         columns = ["Auto", "bank", "tuned", "no looks", *found]
         self.show(worlds, lambda world: {
             "Auto": dw.make("Auto", dim=world.dim, **link), "bank": dw.make(f"Bank+{weight}", **told(world)),
-            "tuned": dw.make(weight, **world.facts), "no looks": dw.make("Auto", dim=world.dim, audit=0.0, **link),
+            "tuned": dw.make(weight, **world.facts), "no looks": dw.make("Auto", dim=world.dim, looks=0.0, **link),
         }, columns, [f"Auto/{one}" for one in columns[1:]], found)  # fmt: skip
 
     def linear(self) -> None:
@@ -191,7 +191,6 @@ class Tables:
             facts = {"dim": world.dim, "S": world.radius, "L": world.L}
             found: dict[str, object] = {
                 "Auto": dw.make("Auto", dim=world.dim, **link),
-                "no levels": dw.make("Auto", dim=world.dim, levels=False, **link),
                 "bank": dw.make("Bank+SCB-WeightUCB" if link else "Bank+LB-WeightUCB", **told(world)),
             }  # fmt: skip
             for rounds in FIXED:
@@ -206,11 +205,11 @@ class Tables:
                     found[f"theorem {rounds:g}"] = dw.LinearUCB(lam=float(world.dim), **known)
             return found
 
-        columns = ["best fixed", "bank", "no levels", "Auto"]
-        self.show(worlds, policies, columns, [f"Auto/{one}" for one in columns[:3]])
+        columns = ["best fixed", "bank", "Auto"]
+        self.show(worlds, policies, columns, [f"Auto/{one}" for one in columns[:2]])
 
-    def audits(self) -> None:
-        """An arm that is not played rises at half time; and the cost of audits where no arm rises."""
+    def looks(self) -> None:
+        """An arm that is not played rises at half time; and the cost of looks where no arm rises."""
         worlds: dict[str, World | list[World]] = {
             f"{'hidden rise' if rises else 'still'}, noise {noise:g}":
                 [hidden_rise(np.random.default_rng([self.seed, k]), noise, rises) for k in range(self.trials)]
@@ -218,11 +217,11 @@ class Tables:
         }  # fmt: skip
         worlds |= {title: linear_worlds()[title] for title in ("still", "one turn", "3 jumps", "still, d=5")}
         sizes = (0.0, 0.5, 1.0, 2.0, 4.0)
-        self.show(worlds, lambda world: {f"{a:g}": dw.make("Auto", dim=world.dim, audit=a) for a in sizes},
+        self.show(worlds, lambda world: {f"{a:g}": dw.make("Auto", dim=world.dim, looks=a) for a in sizes},
                   [f"{a:g}" for a in sizes], [])  # fmt: skip
 
 
-TABLES = ("values", "clicks", "linear", "logistic", "ablation", "levels", "weak", "odds", "audits")
+TABLES = ("values", "clicks", "linear", "logistic", "ablation", "levels", "weak", "odds", "looks")
 
 
 def main() -> None:

@@ -53,7 +53,7 @@ ALLOWED = {"memcpy", "memset", "memmove", "fmod", "floor", "ceil", "sqrt", "_GLO
 OWN = {"NRT_MemInfo_alloc_aligned", "NRT_MemInfo_call_dtor"}
 
 # Parts of names of entries that take half of the time.
-HALF = ("belief", "bvd", "optimist_", "project_", "solve_", "narrow_", "one_pass")
+HALF = ("auto", "bvd", "optimist_", "project_", "solve_", "narrow_", "one_pass")
 
 # What a processor of each level has, by Linux's names.
 FEATURES = {

@@ -24,9 +24,9 @@ settings.load_profile("driftwise")
 
 # Files that take longest, which come first: the processes that test side by side then end at nearly the same time.
 LONGEST = (
-    "test_belief", "test_browser", "test_catalogue", "test_runs", "test_glm_policies", "test_guard", "test_lemmas_2_3",
+    "test_auto", "test_browser", "test_catalogue", "test_runs", "test_glm_policies", "test_guard", "test_lemmas_2_3",
     "test_sampling", "test_naive_glm", "test_extending", "test_dashboard", "test_cluster", "test_neighbours",
-    "test_levels", "test_faults", "test_project", "test_definitions", "test_shipped", "test_defects", "test_evidence",
+    "test_faults", "test_project", "test_definitions", "test_shipped", "test_defects", "test_evidence",
 )  # fmt: skip
 
 

@@ -102,7 +102,7 @@ def lived():
     """A few rounds of every policy of the golden guard, by all calls that use entries."""
     engines.compiles, engines.code_of = (lambda: False), str  # rounds and scores, by the entries of the list
     arms, known = np.array([[0.9, 0.1], [0.2, -0.8], [0.5, 0.5], [-0.6, 0.6]]), {"horizon": 8, "path_length": 1.0}
-    made = guard.policies(2, 8) | {"audits": dw.make("Auto", dim=2, audit=5.0), "dLinUCB": dw.make("dLinUCB", dim=2)}
+    made = guard.policies(2, 8) | {"audits": dw.make("Auto", dim=2, looks=5.0), "dLinUCB": dw.make("dLinUCB", dim=2)}
     for policy in made.values():
         state = policy.start(3)
         for t in range(5):
@@ -110,6 +110,7 @@ def lived():
         if not getattr(policy, "stepped", True):
             policy.advance(state)
             guard.played(policy, guard.world(policy, 2, 8))
+    made["audits"].scores(made["audits"].start(3), arms)  # its choices are of another entry
     for name in ("LB-WeightUCB", "D-LinTS", "GLB-WeightUCB", "D-GLM-TSL", "Auto"):
         policy = dw.make(name, dim=2, **({} if name == "Auto" else known))
         state = policy.start(3)
@@ -129,7 +130,6 @@ def lived():
     for name in ("LB-WeightUCB", "D-LinUCB", "RestartUCB"):
         dw.simulate({"it": dw.make(name, dim=2, **known)}, alone, trials=8, jobs=1, progress=False)
     entries.LIST["checksum_"].call(np.arange(6), np.zeros(2, dtype=np.int64))
-    entries.LIST["level_pick"].call(np.full(8, 0.125))
 
 
 def trespasses(every=1, first=0, guarded=True, only=""):

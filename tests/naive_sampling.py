@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from naive import NaiveLinear
-from naive_belief import NaiveClicks
+from naive_posterior import NaiveClicks
 
 
 class NaiveLinTS(NaiveLinear):

@@ -16,11 +16,10 @@ from driftwise.policies.memory import KINDS
 MEMORIES = [
     dw.Keep(), dw.Fade(0.0), dw.Fade(0.1), dw.Fade(0.5), dw.Window(1, capacity=200), dw.Window(2.75, capacity=200),
     dw.Window(8, capacity=200), dw.Restart(0.75), dw.Restart(3), dw.Restart(16),
-    dw.Restart(at=(0.75, 2.0, 9.0)), dw.Trend(2.5), dw.Trend(20),
+    dw.Restart(at=(0.75, 2.0, 9.0)),
 ]  # fmt: skip
 WHOLE = [
     dw.Keep(), dw.Fade(0.0), dw.Fade(0.04), dw.Fade(0.5), dw.Window(2), dw.Window(30), dw.Restart(2), dw.Restart(30),
-    dw.Trend(25),
 ]  # fmt: skip
 memories = pytest.mark.parametrize("memory", MEMORIES, ids=repr)
 whole = pytest.mark.parametrize("memory", WHOLE, ids=repr)
@@ -32,9 +31,8 @@ rewards = st.floats(-10.0, 10.0)
 
 
 def linear(memory, two_matrix=None):
-    """A linear policy with this memory; for a trend it has one matrix and another radius."""
-    rule = {"two_matrix": two_matrix} if memory.still else {"radius": "posterior"}
-    return dw.LinearUCB(dim=3, memory=memory, lam=1.0, delta=0.1, **rule)
+    """A linear policy with this memory."""
+    return dw.LinearUCB(dim=3, memory=memory, lam=1.0, delta=0.1, two_matrix=two_matrix)
 
 
 def check_stream(memory, steps):
@@ -54,14 +52,7 @@ def check_stream(memory, steps):
         r = np.array([reward for _, reward, _ in seen])
         near = {"rtol": 1e-9, "atol": 1e-11 * max(1.0, float(np.abs(r).sum()))}
         np.testing.assert_allclose(np.tril(state.G[0]), np.tril((x.T * w) @ x), **near)
-        if memory.still:
-            np.testing.assert_allclose(np.tril(state.twin[0]), np.tril((x.T * w**2) @ x), **near)
-        else:
-            lag = w * np.array([clock - born for _, _, born in seen])
-            square = lag * np.array([clock - born for _, _, born in seen])
-            np.testing.assert_allclose(np.tril(state.lag[0]), np.tril((x.T * lag) @ x), **near)
-            np.testing.assert_allclose(np.tril(state.lag_square[0]), np.tril((x.T * square) @ x), **near)
-            np.testing.assert_allclose(state.lag_reward[0], x.T @ (lag * r), **near)
+        np.testing.assert_allclose(np.tril(state.twin[0]), np.tril((x.T * w**2) @ x), **near)
         np.testing.assert_allclose(state.b[0], x.T @ (w * r), **near)
         assert state.weight == state.counters[0, WEIGHT] == pytest.approx(w.sum(), rel=1e-9, abs=1e-12)
         assert state.squares == pytest.approx((w**2).sum(), rel=1e-9, abs=1e-12)
@@ -101,8 +92,7 @@ def test_a_weight_that_is_a_little_off_would_be_found_out():
 
 @memories
 @given(age=st.floats(0.0, 1e6))
-def test_an_observation_enters_as_one_number_or_with_its_lag_and_weighs_from_0_to_1(memory, age):
-    assert memory.design(age) == ((1.0,) if memory.still else (1.0, -age))
+def test_an_observation_weighs_from_0_to_1(memory, age):
     assert 0.0 <= memory.weight(age) <= memory.weight(0.0) == 1.0
 
 
@@ -164,10 +154,7 @@ def test_only_what_is_taken_out_one_by_one_needs_room_and_forbids_one_pass():
 @whole
 def test_one_pass_is_refused_exactly_where_it_cannot_follow(memory):
     known = {"dim": 3, "memory": memory, "lam": 1.0, "delta": 0.1}
-    if not memory.still:
-        with pytest.raises(dw.BadInput, match="a trend is for LinearUCB"):
-            dw.research.GLMUCB(**known)
-    elif memory.one_pass:
+    if memory.one_pass:
         dw.research.GLMUCB(**known, estimate="one-pass")
     else:
         with pytest.raises(dw.BadInput, match=r"Keep\(\), Fade\(forget\) or Restart\(period\)"):

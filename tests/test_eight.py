@@ -134,7 +134,7 @@ def test_what_cannot_go_together_does_not(monkeypatch):
     for other in (
         dw.LinearUCB(dim=2, memory=dw.Window(9), lam=1.0, delta=0.1),
         dw.LinearUCB(dim=2, memory=dw.Fade(0.1), lam=1.0, delta=0.1, two_matrix="as-published"),
-        dw.LinearUCB(dim=2, memory=dw.Keep(), radius="posterior", R="learn", S=None),
+        dw.make("Auto", dim=2, memory=dw.Keep()),
         dw.make("Bank+LB-WeightUCB", dim=2, horizon=9),
         dw.make("D-LinTS", dim=2, horizon=9, path_length=1.0),
         dw.make("GLB-WeightUCB", dim=2, horizon=9, path_length=1.0),

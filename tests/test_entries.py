@@ -33,19 +33,18 @@ def points():
         for fields in ({}, {"two_matrix": "correct"}, {"radius": "posterior", "lam": None}):
             alone.append(dw.LinearUCB(**{**common, "memory": memory, **fields}))
         alone.append(research.LinearSampling(**{**common, "memory": memory}))
-        alone.append(dw.LinearUCB(dim=2, memory=memory, radius="posterior", R="learn", S=None))
         for kind, estimate in itertools.product((research.GLMUCB, research.SelfConcordantUCB), ("exact", "one-pass")):
             if estimate == "exact" or not memory.room():
                 alone.append(kind(**common, memory=memory, estimate=estimate, horizon=60, R=0.5, link="logistic"))
         alone.append(dw.PosteriorUCB(dim=2, memory=memory, horizon=60, estimate="exact"))
     alone.append(dw.LinearUCB(**{**common, "memory": dw.Fade(0.1)}, two_matrix="as-published"))
-    alone.append(dw.LinearUCB(dim=2, memory=dw.Trend(30.0), radius="posterior"))
+    links = ("identity", "probit")
+    alone += [research.Auto(dim=2, memory=memory, link=link) for memory in MEMORIES[:2] for link in links]
     made |= {f"{number}: {one!r}": one for number, one in enumerate(alone)}
     for name, one in list(made.items()):
         if isinstance(one, (dw.LinearUCB, research.GLMUCB)) and not isinstance(one, research.LinearSampling):
             for wrap in (lambda b: research.Master(base=b, horizon=60), lambda b: research.FadeBank(base=b),
-                         lambda b: research.BanditOverBandit(base=b, horizon=60, grid=(b.memory,)),
-                         lambda b: research.TrendBank(base=b)):  # fmt: skip
+                         lambda b: research.BanditOverBandit(base=b, horizon=60, grid=(b.memory,))):  # fmt: skip
                 try:
                     made[f"{len(made)} over {name}"] = wrap(one)
                 except dw.BadInput:  # a base that this adaptation refuses

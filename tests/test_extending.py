@@ -300,7 +300,7 @@ def try_memory():
     for refused in (lambda: dw.FadeRestart(1.0, 5), lambda: dw.FadeRestart(0.1, 0.0)):
         with pytest.raises(dw.BadInput):
             refused()
-    with pytest.raises(dw.BadInput, match=r"Trend\(length\) or FadeRestart\(forget, period\)"):
+    with pytest.raises(dw.BadInput, match=r"Restart\(period\) or FadeRestart\(forget, period\)"):
         dw.LinearUCB(dim=2, memory=None, lam=1.0, delta=0.1)
 
 

@@ -22,7 +22,7 @@ ALLOWED = {
     "module with MASTER": 1,  # adapt/master.py, over any lane
     "module with BOB": 1,
     "module with a bank": 1,
-    "layout by hand": 1,  # scores in a form
+    "layout by hand": 2,  # scores in a form; the gauge of Auto, whose places files hold
 }
 # Type checks on policies (0 outside policies), on memories, on a user's own policy and on continuous sets.
 QUESTIONS = {

@@ -59,8 +59,9 @@ def test_a_number_that_is_not_finite_is_refused_in_every_group(name):
 
 def declarations():
     """Every declaration of scratch, with sizes for it."""
-    from driftwise.kernels import foretell, glm, index, lazy, level, stretches, tiles, trials
-    from driftwise.kernels.adapt import belief, linear
+    from driftwise.kernels import foretell, glm, index, lazy, stretches, tiles, trials
+    from driftwise.kernels.adapt import linear
+    from driftwise.kernels.auto import lesson
     from driftwise.kernels.search import index_form
     from driftwise.kernels.solvers import newton, secular
 
@@ -68,14 +69,13 @@ def declarations():
         "scores": (index.score_scratch_size, index.score_scratch_of, (3, 10)),
         "tiles": (tiles.tiles_size, tiles.tiles_of, (3, 10)),
         "lazy": (lazy._own_size, lazy._lazy_from, (3, 10)),
-        "slots": (foretell.lane_scratch_size, foretell.lane_scratch_of, (3, 1)),
-        "level": (level.level_forecast_size, level.level_forecast_of, (3, 4, 2)),
+        "slots": (foretell.lane_scratch_size, foretell.lane_scratch_of, (3,)),
         "newton": (newton.newton_scratch_size, newton.newton_scratch_of, (3, 5)),
         "set": (secular.set_scratch_size, secular.set_scratch_of, (3, 5)),
         "form": (index_form.index_form_size, index_form.index_form_of, (3,)),
         "lesson": (glm.lesson_scratch_size, glm.lesson_scratch_of, (3, 5, 2)),
         "eight": (trials.eight_states_size, trials.eight_states_of, (3,)),
-        "forecast": (belief.forecast_size, belief.forecast_of, (3, 4)),
+        "auto": (lesson.auto_scratch_size, lesson.auto_scratch_of, (3, 4)),
         "bank": (linear.bank_scratch_size, linear.bank_scratch_of, (3, 4)),
         "exp3": (stretches.exp3_weights_size, stretches.exp3_weights_of, (3, 5)),
         "layers": (stretches.ridge_layers_size, stretches.ridge_layers_of, (2, 3, 5)),

@@ -10,7 +10,7 @@ from driftwise.policies.memory import KINDS
 from interpreting import interpreted
 
 # Ages are sums of binary fractions, so an observation exactly as old as a window is so for both sides.
-MEMORIES = [dw.Keep(), dw.Fade(0.1), dw.Window(2.75), dw.Restart(3.0), dw.Restart(at=(1.25, 4.5, 5.0)), dw.Trend(20.0)]
+MEMORIES = [dw.Keep(), dw.Fade(0.1), dw.Window(2.75), dw.Restart(3.0), dw.Restart(at=(1.25, 4.5, 5.0))]
 ARM = np.array([[0.6, -0.3]])
 STEPS = (0.0, 0.25, 0.5, 1.0, 1.0, 1.75, 3.0, 8.0)
 LATE = (0.0, 0.25, 1.0, 2.5, 2.75, 6.0)
@@ -44,15 +44,14 @@ def by_policy(memory, policy, weighed):
 
 @memories
 def test_the_sums_hold_an_observation_with_the_weight_of_its_age(memory):
-    rule = {} if memory.still else {"radius": "posterior"}
-    policy = dw.LinearUCB(dim=2, memory=memory, lam=1.0, delta=0.1, **rule)
+    policy = dw.LinearUCB(dim=2, memory=memory, lam=1.0, delta=0.1)
     by_policy(memory, policy, lambda state: np.array([
         state.G[0, 0, 0] / 0.36, state.G[0, 1, 0] / -0.18, state.G[0, 1, 1] / 0.09, state.b[0, 0] / 0.3, state.weight,
         math.sqrt(state.squares),
     ]))  # fmt: skip
 
 
-@pytest.mark.parametrize("memory", [one for one in MEMORIES if one.still], ids=repr)
+@memories
 def test_the_atoms_hold_an_observation_with_the_weight_of_its_age(memory):
     policy = dw.research.GLMUCB(dim=2, memory=memory, lam=1.0, delta=0.1, horizon=50)
     by_policy(memory, policy, lambda state: np.array([state.weights[0].sum(), 2.0 * state.targets[0].sum()]))
@@ -89,19 +88,18 @@ def by_phases(memory, own, atoms=False):
 
 
 def try_phases():
-    from driftwise.kernels.memories import any, fade, keep, restart, trend, window
+    from driftwise.kernels.memories import any, fade, keep, restart, window
 
     assert {memory.code for memory in MEMORIES} == any.MEMORIES.keys()
     for memory in MEMORIES:
         kind = any.MEMORIES[memory.code]
         by_phases(memory, kind.sums)
-        if memory.still:
-            by_phases(memory, kind.atoms or kind.sums, atoms=True)
+        by_phases(memory, kind.atoms or kind.sums, atoms=True)
     keeps = keep.KIND.sums
     mistakes = [
         (fade, {"weight": keeps.weight}), (fade, {"run_": keeps.run_}), (window, {"run_": keeps.run_}),
         (window, {"accepts": keeps.accepts}), (restart, {"turn_": keeps.turn_, "run_": keeps.run_}),
-        (restart, {"accepts": keeps.accepts}), (trend, {"run_": keeps.run_}),
+        (restart, {"accepts": keeps.accepts}),
     ]  # fmt: skip
     for file, pieces in mistakes:
         memory = next(one for one in MEMORIES if one.code == file.KIND.code)

@@ -24,14 +24,13 @@ from driftwise._internal.compiling import INTERPRETED
 from driftwise._internal.sources import COMPILED, source_hash
 from driftwise.errors import BadInput
 from driftwise.kernels import entries, guards
-from driftwise.kernels.belief import Gauge
 from driftwise.kernels.point import ATOMS
 from driftwise.policies import engines
 from driftwise.policies.live import Ready
 from driftwise.policies.state import State
 
 ROOT = Path(__file__).resolve().parents[1]
-ENTRIES = ("score_linear_", "learn_linear_", "uniform", "to_clear_", "prior_of", "columns_", "renew_")
+ENTRIES = ("score_linear_", "learn_linear_", "uniform", "to_clear_", "linear_radius", "columns_", "renew_")
 
 
 def tool():
@@ -82,8 +81,8 @@ def test_machine_code_has_the_bits_of_numba(code):
         assert code.learn_linear_(*point, other.floats, other.ints, *given) == 0
     assert np.array_equal(mine.floats, other.floats) and np.array_equal(mine.ints, other.ints)
     assert code.uniform(1, 2, 3, 4, 5) == entries.LIST["uniform"].call(1, 2, 3, 4, 5)
-    prior = entries.LIST["prior_of"].call(policy.point, 0, Gauge(np.zeros(0)), 3)
-    assert tuple(prior) == code.prior_of(policy.point, 0, Gauge(np.zeros(0)), 3)
+    radius = entries.LIST["linear_radius"].call(policy.point, 0, 2.0, 5.0, 3)
+    assert radius == code.linear_radius(policy.point, 0, 2.0, 5.0, 3)
 
 
 def test_buffers_that_code_cannot_read_are_refused(code):
@@ -103,7 +102,7 @@ def test_buffers_that_code_cannot_read_are_refused(code):
         code.score_linear_(table, table, state.floats, state.ints, scratch, X)
     for bad in ((flags,), [flags, table], None):
         with pytest.raises(TypeError):
-            code.prior_of(bad, 0, Gauge(np.zeros(0)), 3)
+            code.linear_radius(bad, 0, 2.0, 5.0, 3)
     with pytest.raises((TypeError, OverflowError)):
         code.uniform(1, 2, 3, 4, 2**70)
     assert sys.getrefcount(X) < 20  # and no buffer is held

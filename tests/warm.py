@@ -20,7 +20,7 @@ from driftwise.policies import engines
 from laws.test_catalogue import variants
 
 # Parts of names, the family that takes longest first; what has none of them is of the last.
-FAMILIES = (("glm", "solve_", "project_", "optimist_", "narrow_", "one_pass"), ("belief", "purpose", "chance"), ())
+FAMILIES = (("glm", "solve_", "project_", "optimist_", "narrow_", "one_pass"), ("auto", "adaptive", "sampled"), ())
 
 
 def compiling():

@@ -1,9 +1,9 @@
-"""A hidden change, and forced exploration.
+"""A hidden change, and looks.
 
 An arm that is not played gives no information. Here the third of three arms, which share no feature, is the worst at
 first and the best from the middle on. A policy that has settled on the first arm does not notice. Auto plays, in a
-small and shrinking share of rounds, min(1, a/√t), an arm that it would not choose. That finds the change, and costs a
-little where nothing changes. The default is audit=0.25; audit=0 switches it off.
+small and shrinking share of rounds, a/√t at most, an arm that it would not choose. That finds the change, and costs a
+little where nothing changes. The default is looks=0.5; looks=0 switches it off.
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ import driftwise as dw
 
 def main(rounds=6000, trials=4, seed=0):
     rising = np.repeat([[0.5, 0.2, 0.0], [0.5, 0.2, 0.9]], [rounds // 2, rounds - rounds // 2], axis=0)
-    policies = {"never forced": dw.make("Auto", dim=3, audit=0.0), "Auto": dw.make("Auto", dim=3)}
+    policies = {"never forced": dw.make("Auto", dim=3, looks=0.0), "Auto": dw.make("Auto", dim=3)}
     found = {}
     for kind, theta in (("the third rises", rising), ("nothing changes", np.tile(rising[0], (rounds, 1)))):
         lost = {name: [] for name in policies}

@@ -28,7 +28,7 @@ def revenue(a, price):
 def shops():
     """A policy and what it chooses from."""
     auto = dw.make("Auto", dim=3)
-    keeps = dw.LinearUCB(dim=3, memory=dw.Keep(), radius="posterior", R="learn", S=None, L=None)
+    keeps = dw.make("Auto", dim=3, memory=dw.Keep())
     return {
         "any price of the curve": (auto, CURVE),
         "20 prices, the curve's features": (auto, CURVE.at(PRICES)),

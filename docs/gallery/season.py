@@ -2,7 +2,7 @@
 
 All twenty options rise and fall together, and their order hardly changes. A memory that is short enough to follow the
 season forgets the order. A memory that keeps everything takes December for a good option. `Auto` distinguishes the
-common level of all options from preferences; `levels=False` is Auto without that.
+common level of all options from preferences. With `memory=Keep()` it has the one memory that keeps everything.
 """
 
 import numpy as np
@@ -14,7 +14,7 @@ def main(rounds=4000, trials=3, seed=0):
     season = 1.5 * np.sin(2.0 * np.pi * np.arange(rounds) / (rounds / 8))
     policies = {
         "Auto": dw.make("Auto", dim=4),
-        "Auto without levels": dw.make("Auto", dim=4, levels=False),
+        "Auto that keeps everything": dw.make("Auto", dim=4, memory=dw.Keep()),
         "a memory of 100 rounds": dw.LinearUCB(dim=4, memory=dw.Fade(0.01), radius="posterior", R=0.5, S=2.0, L=2.0),
     }
     lost = {name: [] for name in policies}

@@ -31,8 +31,8 @@ DRAWINGS = STAGE / "static" / "drawings"
 GALLERY = {
     "news": {"readers": 800}, "prices": {"days": 30}, "curve": {"hours": 300, "trials": 1},
     "models": {"requests": 800}, "variants": {"visitors": 2000}, "notifications": {"days": 12},
-    "audits": {"trials": 1}, "season": {"trials": 1}, "jump": {"trials": 2}, "half_life": {"trials": 2},
-    "delays": {"rounds": 600, "trials": 1}, "thousand": {"rounds": 1500, "trials": 1}, "logbook": {"rounds": 800},
+    "audits": {"trials": 4}, "season": {"trials": 1}, "jump": {"trials": 2}, "half_life": {"trials": 2},
+    "delays": {"rounds": 600, "trials": 1}, "thousand": {"trials": 2}, "logbook": {"rounds": 800},
 }  # fmt: skip
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # the names of `_HOMES` for type checkers; a test holds the t
     from driftwise.policies.curves import Curve, Fourier, Polynomial, Spline
     from driftwise.policies.half_life import convert_memory
     from driftwise.policies.linear import LinearUCB
-    from driftwise.policies.memory import Fade, Keep, Restart, Trend, Window
+    from driftwise.policies.memory import Fade, Keep, Restart, Window
     from driftwise.policies.names import catalogue, make
     from driftwise.policies.posterior import PosteriorUCB
     from driftwise.policies.shapes import Ball, Box, Ellipsoid, Union
@@ -46,7 +46,7 @@ _HOMES = {
     "policies.curves": "Curve Fourier Polynomial Spline",
     "policies.half_life": "convert_memory",
     "policies.linear": "LinearUCB",
-    "policies.memory": "Fade Keep Restart Trend Window",
+    "policies.memory": "Fade Keep Restart Window",
     "policies.names": "catalogue make",
     "policies.posterior": "PosteriorUCB",
     "policies.shapes": "Ball Box Ellipsoid Union",
@@ -100,7 +100,6 @@ __all__ = [
     "Spline",
     "State",
     "Sums",
-    "Trend",
     "Union",
     "Verdict",
     "Window",

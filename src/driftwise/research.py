@@ -4,17 +4,18 @@
 """
 
 from driftwise.policies.adapt import BanditOverBandit, FadeBank, Master
+from driftwise.policies.auto import Auto
 from driftwise.policies.bvd import BVDGLMUCB
 from driftwise.policies.glm import GLMUCB
 from driftwise.policies.model import Link
 from driftwise.policies.optimistic import LogisticUCB2, OFULog, PiecewiseUCB
 from driftwise.policies.sampling import LinearSampling, PosteriorSampling
 from driftwise.policies.self_concordant import DiscountedSelfConcordantUCB, SelfConcordantUCB
-from driftwise.policies.trend_bank import TrendBank
 
 __all__ = [
     "BVDGLMUCB",
     "GLMUCB",
+    "Auto",
     "BanditOverBandit",
     "DiscountedSelfConcordantUCB",
     "FadeBank",
@@ -26,5 +27,4 @@ __all__ = [
     "PiecewiseUCB",
     "PosteriorSampling",
     "SelfConcordantUCB",
-    "TrendBank",
 ]

@@ -273,8 +273,8 @@ def test_what_a_bank_for_clicks_draws_at_random_has_its_estimate_and_no_bonus():
 
 def test_ready_made_agents():
     clicks, values = dw.Agent.for_clicks(3, click_rate=0.03), dw.Agent.for_values(3, -1.0, 5.0)
-    assert isinstance(clicks.policy, dw.research.TrendBank) and isinstance(values.policy, dw.research.TrendBank)
-    assert clicks.policy.base.S == pytest.approx(dw.advise(click_rate=0.03)["S"])
+    assert isinstance(clicks.policy, dw.research.Auto) and isinstance(values.policy, dw.research.Auto)
+    assert clicks.policy.rate == pytest.approx(0.03)
     for agent, value in ((clicks, True), (values, 4.5)):
         assert agent.reward(agent.decide(ARMS).id, value) == "learned"
     hand = Hand(5e8)

@@ -12,8 +12,8 @@ from refusing import refused
 KNOWN = {"horizon": 300, "path_length": 1.5}
 POLICIES = {
     "best score": lambda: dw.LinearUCB(dim=3, memory=dw.Keep(), S=1.0, L=2.0, R=0.5, delta=0.05, lam=1.0),
-    "looks": lambda: dw.make("Auto", dim=3, audit=3.0),
-    "looks, clicks": lambda: dw.make("Auto", dim=3, audit=3.0, link="logistic"),
+    "looks": lambda: dw.make("Auto", dim=3, looks=3.0),
+    "looks, clicks": lambda: dw.make("Auto", dim=3, looks=3.0, link="logistic"),
     "samples": lambda: dw.make("D-RandLinUCB", dim=3, **KNOWN),
     "counts draws": lambda: dw.make("D-LinTS", dim=3, **KNOWN),
 }  # fmt: skip

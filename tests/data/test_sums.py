@@ -248,8 +248,8 @@ def test_refusals_are_sentences():
         sums(log, dw.make("Auto", dim=D))
     with refused("policy", "Keep() or Fade"):
         sums(log, dw.LinearUCB(dim=D, memory=dw.Window(50), lam=1.0))
-    with refused("policy", "order of rewards"):
-        sums(log, dw.LinearUCB(dim=D, memory=dw.Keep(), radius="posterior", R="learn"))
+    with refused("policy", "learn the log"):
+        sums(log, dw.make("Auto", dim=D, memory=dw.Keep()))
     with refused("log", "column reward_tick"):
         sums(log_of(**{name: value for name, value in rows().items() if name != "reward_tick"}), fade)
     with refused("log", "dim"):

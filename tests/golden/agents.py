@@ -47,7 +47,7 @@ def agents() -> dict[str, Callable[[], dw.Agent]]:
         "fade, wall": lambda: linear(dw.Fade("20m"), epsilon=0.2), "restart, wall": lambda: linear(dw.Restart("15m")),
         "window, wall": lambda: linear(dw.Window("12m", capacity=40)),
         "keep, wall": lambda: linear(dw.Keep(), clock="wall"),
-        "trend": lambda: dw.Agent(searchers()["posterior, trend"], rewards=(-3.0, 3.0), seed=4),
+        "posterior": lambda: dw.Agent(searchers()["posterior, linear"], rewards=(-3.0, 3.0), seed=4),
         "two matrices": lambda: of("D-LinUCB", {}), "linear Thompson": lambda: of("D-LinTS", {}),
         "GLB, restart": lambda: of("GLB-RestartUCB", {"memory": dw.Restart(15)}),
         "GLB, window": lambda: of("GLB-SW", {"memory": dw.Window(12)}),

@@ -15,7 +15,7 @@ LINEAR = {
     "LB-WeightUCB": {}, "OFUL": {}, "RestartUCB": {"memory": dw.Restart(25)}, "SW-UCB": {"memory": dw.Window(20)},
     "LB-WeightUCB with a window": {"memory": dw.Window(20.5, capacity=15)}, "D-LinUCB": {},
     "LB-WeightUCB, delta of time": {"delta": None},
-    "LB-WeightUCB, posterior": {"radius": "posterior", "R": "learn", "lam": None},
+    "LB-WeightUCB, posterior": {"radius": "posterior", "lam": None},
 }  # fmt: skip
 OTHERS = {
     "GLB-WeightUCB": {}, "SCB-WeightUCB": {}, "SCB-WeightUCB, one pass": {"estimate": "one-pass"}, "SC-D-GLUCB": {},

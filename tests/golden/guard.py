@@ -40,7 +40,7 @@ DIMS = (1, 2, 5)
 ROUNDS = 200
 KNOWN = {"path_length": 1.5, "changes": 2}
 # Only sums: an estimate is solved to a tolerance, and elsewhere may stop a step earlier.
-GROUPS = ("G", "twin", "b")
+GROUPS = ("G", "twin", "b", "mean", "spread")
 # What NumPy rounds, by the beginning of a record's name: a caller's own function that asks it for sines. With another
 # NumPy, C library or processor these are other bits.
 ROUNDED = {"set: curve, own": {"numbers", "sums"}}

@@ -18,12 +18,12 @@ from golden.sets import DIM, LISTED
 
 MEMORIES = {
     "keep": dw.Keep(), "fade": dw.Fade(0.05), "window": dw.Window(20), "window, small": dw.Window(20.5, capacity=15),
-    "restart": dw.Restart(30), "trend": dw.Trend(40),
+    "restart": dw.Restart(30),
 }  # fmt: skip
 FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
     "linear": ("LB-WeightUCB", {}), "linear, delta of time": ("LB-WeightUCB", {"delta": None}),
     "two matrices": ("D-LinUCB", {}), "two matrices, as published": ("D-LinUCB", {"two_matrix": "as-published"}),
-    "posterior": ("LB-WeightUCB", {"radius": "posterior", "R": "learn", "S": None, "lam": None}),
+    "posterior": ("LB-WeightUCB", {"radius": "posterior", "lam": None}),
     "posterior, told": ("LB-WeightUCB", {"radius": "posterior", "R": 0.5, "lam": 1.0}),
     "GLB": ("GLB-WeightUCB", {}), "GLB in one pass": ("GLB-WeightUCB", {"estimate": "one-pass"}),
     "SCB": ("SCB-WeightUCB", {}), "SCB in one pass": ("SCB-WeightUCB", {"estimate": "one-pass"}),
@@ -41,7 +41,8 @@ ALONE: dict[str, Callable[[Any], Any]] = {
     "posterior of clicks, one pass": lambda memory: dw.PosteriorUCB(dim=DIM, memory=memory, estimate="one-pass"),
     "Auto": lambda memory: dw.make("Auto", dim=DIM),
     "Auto, clicks": lambda memory: dw.make("Auto", dim=DIM, link="logistic"),
-    "trend bank, no levels": lambda memory: dw.make("Auto", dim=DIM, levels=False),
+    "Auto of one memory": lambda memory: dw.make("Auto", dim=DIM, memory=memory),
+    "Auto of one memory, clicks": lambda memory: dw.make("Auto", dim=DIM, memory=memory, link="logistic"),
 }
 
 
@@ -166,7 +167,7 @@ def cases() -> Iterator[Case]:
             yield f"learn: {family}, {memory}", lambda p=policy: _late(p)
             yield f"fold: {family}, {memory}", lambda p=policy: _folded(p)
             yield f"read: {family}, {memory}", lambda p=policy: _vetted(p)
-            repeats = policy.deterministic or isinstance(policy, research.TrendBank)  # looks are drawn by key
+            repeats = policy.deterministic or isinstance(policy, research.Auto)  # looks are drawn by key
             drawn = research.Master | research.BanditOverBandit
             if repeats and not policy.stepped and not isinstance(policy, drawn):
                 for origin, word in ((1000, "from a tick"), (AT_FIRST_LESSON, "from the first lesson")):

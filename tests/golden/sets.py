@@ -44,8 +44,8 @@ def searchers() -> dict[str, Any]:
     made["D-RandLinUCB, optimistic"] = dw.make("D-RandLinUCB", **known, optimistic=True)
     made["SCB in one pass"] = dw.make("SCB-WeightUCB", **known, estimate="one-pass")
     made["GLB with a probit link"] = dw.make("GLB-WeightUCB", **known, link="probit")
-    made["posterior, linear"] = dw.LinearUCB(dim=DIM, memory=dw.Fade(0.02), radius="posterior", R="learn", S=None)
-    made["posterior, trend"] = dw.LinearUCB(dim=DIM, memory=dw.Trend(50), radius="posterior", R="learn", S=None)
+    made["posterior, linear"] = dw.LinearUCB(dim=DIM, memory=dw.Fade(0.02), radius="posterior")
+    made["Auto of one memory"] = dw.make("Auto", dim=DIM, memory=dw.Fade(0.02))
     made["posterior, clicks"] = dw.PosteriorUCB(dim=DIM, memory=dw.Fade(0.02))
     made["Auto, clicks"] = dw.make("Auto", dim=DIM, link="logistic")
     made["a bank of two matrices"] = dw.research.FadeBank(

@@ -26,7 +26,7 @@ def policies():
         "BVD-GLM-UCB": {}, "BOB+LB-WeightUCB": {"block": 20}, "MASTER+OFUL": {}, "MASTER+LogUCB1": {},
         "Bank+LB-WeightUCB": {}, "Bank+SCB-WeightUCB": {}, "Logistic-UCB-2": {"horizon": 12},
         "OFULog": {"horizon": 40},
-        "Auto": {"longest": 64}, "Auto for clicks": {"longest": 64, "link": "logistic"},
+        "Auto": {}, "Auto for clicks": {"link": "logistic"},
     }  # fmt: skip
     found = {}
     for name, fields in names.items():

@@ -81,7 +81,7 @@ def constructor(caller):
     kind = caller.one(dw.Fade, dw.Window, dw.Restart, research.Link, dw.LinearUCB, research.GLMUCB,
                       research.SelfConcordantUCB, research.BVDGLMUCB, research.DiscountedSelfConcordantUCB,
                       research.PiecewiseUCB, research.OFULog, research.LogisticUCB2, research.BanditOverBandit,
-                      research.Master, research.FadeBank)  # fmt: skip
+                      research.Master, research.FadeBank, research.Auto)  # fmt: skip
     if kind is dw.Fade:
         return kind, caller.some(forget_=(0.1,))
     if kind is dw.Window:
@@ -101,6 +101,9 @@ def constructor(caller):
     if kind is research.FadeBank:
         return kind, caller.some(base_=caller.base, memories=((8.0, 64.0), [5, math.inf]), share=(0.01,), margin=(1.0,),
                                  gap=(6.0,), back=(3.0,), tilt=(0.5, None), kappa=(1.5,))  # fmt: skip
+    if kind is research.Auto:
+        return kind, caller.some(dim_=(3, 2), link=("identity", "logistic", "probit"), memory=caller.memory,
+                                 looks=(0.25, 0, 3.0), rate=(0.1, None), L=(1.0, None))  # fmt: skip
     return kind, index_fields(caller, **glm)
 
 
@@ -109,7 +112,7 @@ def used(policy, caller):
     if hasattr(policy, "start"):
         state = policy.start(caller.bad(3))
         if isinstance(policy.dim, int) and policy.dim <= 6:
-            arms = np.eye(policy.dim) * min(1.0, float(policy.L))
+            arms = np.eye(policy.dim) * min(1.0, policy.reach)
             policy.learn(state, arms, 0, 1.0 if policy.largest_reward >= 1.0 else 0.0)
             policy.choose(state, arms)
 

@@ -31,22 +31,21 @@ def variants(dim):
     policies["a bank of two, exact"] = made("Bank+SCB-WeightUCB", dim, memories=(8.0, 64.0), estimate="exact")
     policies["SCB in one pass"] = made("SCB-WeightUCB", dim, estimate="one-pass")
     policies["Auto for clicks"] = made("Auto", dim, link="logistic")
-    policies["a short Auto"] = made("Auto", dim, longest=64, R=1.0, S=1.0)
+    policies["Auto that keeps all"] = made("Auto", dim, memory=dw.Keep())
+    policies["Auto that fades"] = made("Auto", dim, memory=dw.Fade(0.05), link="logistic", rate=0.3)
+    policies["Auto that looks often"] = made("Auto", dim, looks=5.0)
     policies["D-LinTS with one matrix"] = made("D-LinTS", dim, two_matrix=None)
     policies["D-LinTS with a window"] = made("D-LinTS", dim, memory=dw.Window(20), radius="weighted")
     sided = {"optimistic": dim > 1, "two_matrix": None}  # on a line |Z| hardly ever changes what is best
     policies["D-RandLinUCB, optimistic"] = made("D-RandLinUCB", dim, **sided)
     policies["D-RandLinUCB with restarts"] = made("D-RandLinUCB", dim, memory=dw.Restart(30))
     policies["D-GLM-TSL in one pass"] = made("D-GLM-TSL", dim, estimate="one-pass")
-    for memory in (dw.Keep(), dw.Fade(0.05), dw.Window(20), dw.Restart(30), dw.Trend(25)):
+    for memory in (dw.Keep(), dw.Fade(0.05), dw.Window(20), dw.Restart(30)):
         kind = type(memory).__name__
         policies[f"posterior, {kind}"] = dw.LinearUCB(dim=dim, memory=memory, radius="posterior")
-        untold = {"R": "learn", "S": None, "L": None}
-        policies[f"posterior, untold, {kind}"] = dw.LinearUCB(dim=dim, memory=memory, radius="posterior", **untold)
-        if kind != "Trend":
-            policies[f"posterior clicks, {kind}"] = dw.PosteriorUCB(dim=dim, memory=memory, horizon=400)
+        policies[f"posterior clicks, {kind}"] = dw.PosteriorUCB(dim=dim, memory=memory, horizon=400)
     policies["a bank of posteriors"] = dw.research.FadeBank(
-        base=dw.LinearUCB(dim=dim, memory=dw.Keep(), radius="posterior", R=("learn", 0.5))
+        base=dw.LinearUCB(dim=dim, memory=dw.Keep(), radius="posterior", R=0.5)
     )
     policies["posterior clicks in one pass"] = dw.PosteriorUCB(dim=dim, memory=dw.Fade(0.02), estimate="one-pass")
     return policies
@@ -146,7 +145,7 @@ def test_the_catalogue_names_its_rows_once():
     assert len(set(NAMES)) == len(NAMES)
     for row in dw.catalogue():
         assert set(row) == {"name", "family", "memory", "adaptation", "reference", "needs"}
-        assert isinstance(made(row["name"], 2).start().G, np.ndarray)
+        assert isinstance(made(row["name"], 2).start().floats, np.ndarray)
 
 
 class Sampler:

@@ -124,17 +124,19 @@ def test_costs_of_nothing_leave_a_stream_its_propensities(tmp_path):
     """Decisions with costs were never forced ones: their propensity was 1, and no log of them could be evaluated."""
     with living(tmp_path / "a.db") as asked:
         for name in ("free", "priced"):
-            asked.put(name, policy={**AUTO, "audit": 3.0}, half_life=None, seed=4)
-        for number in range(40):
+            asked.put(name, policy={**AUTO, "looks": 3.0}, half_life=None, seed=4)
+        forced = 0
+        for number in range(900):  # until arms that are not played are hidden
             told = [
                 asked.decide(f"d{number}", stream=name, **more).json()
                 for name, more in (("free", {}), ("priced", {"cost": [0, 0, 0]}))
             ]
             for part in ("arm", "score", "mean", "bonus", "propensity"):
                 assert told[0][part] == told[1][part]
-            assert number == 0 or 0.0 < told[0]["propensity"] < 1.0
+            forced += 0.0 < told[0]["propensity"] < 1.0
             for name in ("free", "priced"):
-                asked.reward(f"d{number}", number % 2, stream=name)
+                asked.reward(f"d{number}", float(told[0]["arm"] == 0), stream=name)
+        assert forced > 0
     assert not [one for found in verify(tmp_path / "a.db") for one in found.differs]
 
 

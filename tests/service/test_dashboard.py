@@ -117,7 +117,7 @@ def test_the_numbers_of_a_page_are_those_of_the_log(home):
 
 def test_the_state_over_time_is_that_which_decides_bit_for_bit(tmp_path):
     with living(tmp_path / "a.db") as asked:
-        asked.put(policy={"name": "Auto", "dim": 2, "levels": True}, half_life=None)
+        asked.put(policy={"name": "Auto", "dim": 2}, half_life=None)
         play(asked, 60)
         first = asked.get("/streams/home").text
         play(asked, 60, seed=1)

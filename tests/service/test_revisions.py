@@ -9,7 +9,7 @@ import pytest
 
 import driftwise as dw
 from driftwise.errors import BadInput
-from driftwise.policies.trend_bank import TrendBank
+from driftwise.policies.auto import Auto
 from driftwise.service.core import origin
 from driftwise.service.core.fold import digest
 from driftwise.service.core.forgetting import expired_stretch, forget
@@ -34,7 +34,7 @@ UNITS = {**VALUES, "mode": "holdback", "holdback": 0.25}
 @contextmanager
 def version(revision, bits=True):
     """A driftwise whose Auto has another revision and other arithmetic."""
-    with patch.object(TrendBank, "revision", revision), another(bits, probe=origin.probe()):
+    with patch.object(Auto, "revision", revision), another(bits, probe=origin.probe()):
         with patch.object(origin, "_sources", lambda: f"of revision {revision}"):
             yield
 
@@ -82,7 +82,7 @@ def test_a_stream_of_an_earlier_revision_goes_on_in_a_new_era(db, body, capsys):
     with living(db) as asked:
         assert (asked.stream()["era"], asked.stream()["digest"]) == (2, here)
     before, now = eras(db)
-    assert (now.policy, now.reason) == (f"{before.policy}-{TrendBank.revision}", "revision")
+    assert (now.policy, now.reason) == (f"{before.policy}-{Auto.revision}", "revision")
 
 
 def test_only_the_stream_of_the_revised_policy_begins_an_era_and_a_pause_stays(tmp_path, capsys):
@@ -233,7 +233,7 @@ def test_a_server_does_not_begin_an_era_under_one_of_the_earlier_revision(databa
 def test_a_database_of_a_later_revision_is_refused_and_a_refold_goes_on(tmp_path):
     """The way back: states of the later revision cannot be read here."""
     db = tmp_path / "a.db"
-    with version(TrendBank.revision + 1), living(db) as asked:
+    with version(Auto.revision + 1), living(db) as asked:
         asked.ask("PUT", "home", json=UNITS)
         rewarded(asked, "later")
         assert asked.ask("POST", "home/forget", json={"unit": "u1"}).json() == {"forgotten": 4}
@@ -242,7 +242,7 @@ def test_a_database_of_a_later_revision_is_refused_and_a_refold_goes_on(tmp_path
     assert refold(db) == {"home": 2} and refusal(db) is None
     (seen,) = verify(db)
     assert not seen.differs and len(seen.foreign) == 1 and not seen.revised
-    assert [int(era.policy[-1]) for era in eras(db)] == [TrendBank.revision + 1, TrendBank.revision]
+    assert [int(era.policy[-1]) for era in eras(db)] == [Auto.revision + 1, Auto.revision]
 
 
 def test_a_log_of_an_earlier_revision_is_imported_as_a_shadow_and_learned_by_an_agent(tmp_path):

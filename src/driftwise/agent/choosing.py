@@ -22,6 +22,7 @@ from driftwise.policies.arms import ActionSet, ArmSet, Choice
 from driftwise.policies.questions import Asked
 from driftwise.policies.sampling import TRIES as DRAWS
 
+NO_COSTS = np.zeros(0)
 # A choice, its propensity, the number of draws from which that was estimated (0: it is exact), and whether it explored.
 Picked: TypeAlias = tuple[Choice, float, int, bool]
 
@@ -44,12 +45,12 @@ class Chooser:
         draw = None if policy.deterministic else seq
         explored = epsilon > 0.0 and uniform(*self.key, seq, 0, 0) < epsilon
         shares: Floats | None = None
-        if costs is None:
+        if costs is None and (draw is None or not policy.ranks):
             best = policy.choose(state, arms, draw)
             if epsilon == 0.0 and draw is None:
                 return best, 1.0, 0, False
-        else:
-            best, shares = policy.priced(state, arms, costs, draw)
+        else:  # one score of the list gives the choice and all probabilities
+            best, shares = policy.priced(state, arms, NO_COSTS if costs is None else costs, draw)
         arm = int(arms.draw(*self.key, seq).number or 0) if explored else best.arm
         if shares is not None or draw is None:
             share, draws = float(arm == best.arm if shares is None else shares[arm]), 0

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from driftwise.agent.replay import Lesson, lacks_level, level_moves, replayed
+from driftwise.agent.replay import Lesson, replayed
 from driftwise.kernels.point import Floats, Ints
 from driftwise.policies.questions import Asked
 
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 RECENT, HISTORY = 1024, 512
 # The memories that are compared with one that forgets nothing.
 SHORTER = (32.0, 128.0, 512.0)
-# Nats of evidence from which on a level is said to move: odds of 20 to 1.
-MOVES = 3.0
 
 
 class Meter:
@@ -63,36 +61,21 @@ class LevelDrift:
     """What is known about a common level of all arms, apart from preferences among them.
 
     `evidence` is the log-likelihood, fading with time, by which estimates with a level predicted rewards better. If it
-    is `believed`, these estimates are played. `level` is how long the likeliest of them remembers the level, in ticks,
-    and `preferences` how long it remembers preferences. `movement` is the log-likelihood by which a level that moves
-    predicted the last rewards better than one that stays, 0 where no level is believed in. `absent` says that no
-    combination of features is 1 in all vectors: a level is then believed in though it does not move.
+    `moves`, these estimates are played. `level` is how long the likeliest of them remembers the level, in ticks, and
+    `preferences` how long it remembers preferences.
     """
 
     evidence: float
-    believed: bool
+    moves: bool
     level: float
     preferences: float
-    movement: float = 0.0
-    absent: bool = False
-
-    @property
-    def moves(self) -> bool:
-        """Whether the level moves."""
-        return self.believed and self.movement > MOVES
 
     def __str__(self) -> str:
-        if not self.moves and self.believed and self.absent:
-            return (
-                "a common level that stays is missing from the vectors: give each a feature that is always 1 "
-                f"(log evidence {self.evidence:+.1f}, that it moves {self.movement:+.1f})"
-            )
         if not self.moves:
-            told = self.movement if self.believed else self.evidence
-            return f"no common level moves apart from preferences (log evidence {told:+.1f})"
+            return f"no common level moves apart from preferences (log evidence {self.evidence:+.1f})"
         return (
             f"a common level moves: remembered for {self.level:g} ticks, preferences for "
-            f"{self.preferences:g} (log evidence {self.movement:+.1f})"
+            f"{self.preferences:g} (log evidence {self.evidence:+.1f})"
         )
 
 
@@ -190,12 +173,7 @@ def reading(
         at = np.array([tick for tick, _ in history], dtype=np.int64)
         rounds, weights = policy.weighed(np.array([row for _, row in history]).reshape(len(at), len(current)))
         level = policy.level(front)
-        if level is None:
-            return Drift(rounds, at, weights, None, now, days)
-        if not level.believed or not recent:
-            return Drift(rounds, at, weights, None, now, days, LevelDrift(*level))
-        found = LevelDrift(*level, level_moves(recent), lacks_level(recent))
-        return Drift(rounds, at, weights, None, now, days, found)
+        return Drift(rounds, at, weights, None, now, days, None if level is None else LevelDrift(*level))
     memories = _memories(now)
     at = np.array([tick for tick, *_ in recent], dtype=np.int64)
     if not recent:

@@ -2,38 +2,43 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from driftwise.errors import BadInput
 from driftwise.policies.advice import advise
+from driftwise.policies.auto import Auto
 from driftwise.policies.base import Compiled
-from driftwise.policies.linear import LinearUCB
 from driftwise.policies.memory import Keep
-from driftwise.policies.names import make
-from driftwise.policies.posterior import PosteriorUCB
 
 
 def clicks(
     dim: int, half_life: float | str | None, click_rate: float | tuple[float, float] | None, L: float | None,
     options: dict[str, Any],
 ) -> tuple[Compiled, dict[str, Any]]:
-    """Auto for clicks; with a half-life the posterior rule that fades by it."""
-    told: dict[str, Any] = {"S": None} if click_rate is None else {"S": advise(click_rate=click_rate, L=L or 1.0)["S"]}
-    if half_life is None:
-        return make("Auto", dim=dim, link="logistic", L=L, **told), _clock(None, options)
-    policy = PosteriorUCB(dim=dim, memory=Keep(), L=L, estimate="one-pass", **told)
-    return policy, {**_clock(half_life, options), "half_life": half_life}
+    """Auto for clicks; with a half-life its one memory fades by it."""
+    rate = None
+    if click_rate is not None:
+        advise(click_rate=click_rate, L=L or 1.0)  # raises where they are no chances
+        low, high = click_rate if isinstance(click_rate, (tuple, list)) else (click_rate, click_rate)
+        odds = math.sqrt(low / (1.0 - low) * high / (1.0 - high))
+        rate = odds / (1.0 + odds)
+    memory = None if half_life is None else Keep()
+    return Auto(dim=dim, link="logistic", rate=rate, L=L, memory=memory), _told(half_life, options)
 
 
 def values(
     dim: int, low: float, high: float, half_life: float | str | None, L: float | None, options: dict[str, Any]
 ) -> tuple[Compiled, dict[str, Any]]:
-    """Auto for numbers; with a half-life the posterior rule that fades by it, with learned noise and scale."""
+    """Auto for numbers; with a half-life its one memory fades by it."""
     advise(values=(low, high))  # raises where there is no range
-    if half_life is None:
-        return make("Auto", dim=dim, L=L), _clock(None, options)
-    policy = LinearUCB(dim=dim, memory=Keep(), radius="posterior", R="learn", S=None, L=L)
-    return policy, {**_clock(half_life, options), "half_life": half_life}
+    return Auto(dim=dim, L=L, memory=None if half_life is None else Keep()), _told(half_life, options)
+
+
+def _told(half_life: float | str | None, options: dict[str, Any]) -> dict[str, Any]:
+    """The options of an agent, with the half-life if there is one."""
+    more = _clock(half_life, options)
+    return more if half_life is None else {**more, "half_life": half_life}
 
 
 def _clock(half_life: float | str | None, options: dict[str, Any]) -> dict[str, Any]:

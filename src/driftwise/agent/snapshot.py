@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from driftwise.agent.agent import Agent
 
 ANEW = "load the last snapshot that was saved whole"
+# What helps where this version has another policy of that name.
+_LEARNED = "make a new agent and let it learn the log, agent.learn_log(log)"
 MOST = 2**53
 VERSION = 2  # 1: states of the wall clock count from tick 0, in 1970
 # Numbers of a decision in two tables.
@@ -84,7 +86,7 @@ def read_snapshot(cls: type[Agent], data: object, policy: Any, now: Callable[[],
 def _built(cls: type[Agent], facts: dict[str, Any], policy: Any, now: Callable[[], float]) -> Agent:
     """An agent with the settings of the snapshot, and nothing learned."""
     if policy is None:
-        policy = restored_policy(facts["policy"], "pass policy= again")
+        policy = restored_policy(facts["policy"], f"pass policy= again, or {_LEARNED}")
     settings = dict(facts["settings"])
     if set(settings) != set(_SETTINGS):
         raise no("other settings")
@@ -100,7 +102,7 @@ def _built(cls: type[Agent], facts: dict[str, Any], policy: Any, now: Callable[[
     check_revision(facts["digest"], parts.digest)
     if parts.digest != facts["digest"]:
         got, wanted = f"digest {parts.digest}", f"the policy that was saved, {facts['digest']}"
-        raise BadInput("policy", got, wanted, "pass that one")
+        raise BadInput("policy", got, wanted, f"pass that one, or {_LEARNED}")
     if facts["settings"]["expire_after"] is not None:
         expire = float(facts["settings"]["expire_after"])  # to the last bit
         parts.terms = parts.terms._replace(expire_after=expire)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import numpy as np
@@ -46,8 +45,7 @@ def named_policy(
     if name == "Auto":
         if clicks:
             fields["link"] = "logistic"
-        auto: Any = make(name, **fields)
-        return auto if half_life is None else dataclasses.replace(auto.base, memory=memory)
+        return make(name, **fields, memory=None if half_life is None else memory)
     if half_life is not None or keeps:
         fields["memory"] = memory
     return make(name, **fields)

@@ -16,12 +16,11 @@ from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hi
 from driftwise._internal.compiling import Kernel
 from driftwise._internal.shipped import code_of
 from driftwise.kernels import entry, guards, ridge, stored_as, tapes, tiled
-from driftwise.kernels.adapt import bank, bob, book, levels, master
-from driftwise.kernels.adapt.belief import BELIEF, audit_belief_, audit_chance, bank_score_, purpose_of, trial_chance
+from driftwise.kernels.adapt import bank, bob, book, master
 from driftwise.kernels.adapt.glm import GLM
 from driftwise.kernels.adapt.linear import ADAPTIVE_LINEAR
 from driftwise.kernels.algebra import factor_
-from driftwise.kernels.belief import prior_of
+from driftwise.kernels.auto.lesson import AUTO, auto_scores_, weigh_auto_
 from driftwise.kernels.bvd import BVD
 from driftwise.kernels.chance import normal, uniform
 from driftwise.kernels.checksum import checksum_
@@ -152,15 +151,15 @@ def folding(name: str, family: Family[View, Work]) -> Callable[..., int]:
 
 score_linear_, score_glm_ = scoring("score_linear_", LINEAR), scoring("score_glm_", GLM)
 score_adaptive_linear_ = scoring("score_adaptive_linear_", ADAPTIVE_LINEAR)
-score_belief_ = scoring("score_belief_", BELIEF, bank_score_)
+score_auto_ = scoring("score_auto_", AUTO, auto_scores_)
 learn_linear_, learn_bvd_ = teaching("learn_linear_", LINEAR), teaching("learn_bvd_", BVD)
 learn_adaptive_linear_ = adapting("learn_adaptive_linear_", ADAPTIVE_LINEAR)
-learn_glm_, learn_belief_ = adapting("learn_glm_", GLM), adapting("learn_belief_", BELIEF)
+learn_glm_, learn_auto_ = adapting("learn_glm_", GLM), adapting("learn_auto_", AUTO)
 fold_linear_ = folding("fold_linear_", LINEAR)
 
 # ------------------------------------------------------------------------------------------ rounds of every policy
 
-_FAMILIES: tuple[AnyFamily, ...] = (LINEAR, ADAPTIVE_LINEAR, BELIEF, GLM, BVD, SAMPLED_LINEAR, SAMPLED_GLM)
+_FAMILIES: tuple[AnyFamily, ...] = (LINEAR, ADAPTIVE_LINEAR, AUTO, GLM, BVD, SAMPLED_LINEAR, SAMPLED_GLM)
 _FASTER: dict[str, Callable[[AnyFamily], AnyPieces]] = {
     "tiled": tiled.tiled, "tiled_wide": tiled.tiled_wide, "lazy": tiled.lazy
 }  # fmt: skip
@@ -195,13 +194,13 @@ def _loop(family: AnyFamily, engine: str, pieces: AnyPieces) -> Live:
 
 
 LIST: dict[str, Live] = {
-    # ScoresArms of a list of arms: by model, then rules that sample, then audits.
+    # Scores of a list of arms: by model, then rules that sample.
     "score_linear_": _stated(score_linear_, "linear", scores_need("plain"), X=ARMS),
     "score_tiled_": _stated(tiled.score_tiled_, "linear", scores_need("tiled"), X=ARMS),
     "score_adaptive_linear_": _stated(score_adaptive_linear_, "adaptive_linear", scores_need("plain"), X=ARMS),
     "score_glm_": _stated(score_glm_, "glm", scores_need("plain"), X=ARMS),
-    "score_belief_": _stated(score_belief_, "belief", scores_need("plain"), X=ARMS),
-    "audit_belief_": _stated(audit_belief_, "belief", scores_need("plain"), X=ARMS, costs="n?"),
+    "score_auto_": _stated(score_auto_, "auto", scores_need("plain"), X=ARMS),
+    "weigh_auto_": _stated(weigh_auto_, "auto", scores_need("plain"), X=ARMS, costs="n?"),
     "sample_linear_": _stated(sample_linear_, "sampled_linear", scores_need("plain"), X=ARMS, shares="n?"),
     "sample_glm_": _stated(sample_glm_, "sampled_glm", scores_need("plain"), X=ARMS, shares="n?"),
     # Lessons.
@@ -211,7 +210,7 @@ LIST: dict[str, Live] = {
     ),
     "learn_glm_": _stated(learn_glm_, "glm", lesson_need("glm"), lesson=LESSON, rho="tests"),
     "learn_bvd_": _stated(learn_bvd_, "bvd", lesson_need("bvd"), X="1+, dim, arm<"),
-    "learn_belief_": _stated(learn_belief_, "belief", lesson_need("belief"), lesson=LESSON, rho="tests"),
+    "learn_auto_": _stated(learn_auto_, "auto", lesson_need("auto"), lesson=LESSON, rho="tests"),
     "fold_linear_": _stated(
         fold_linear_, "linear", nothing_needed, X="T+, dim, 1+", rewards="T", ticks="T+", ages="T+"
     ),
@@ -220,7 +219,7 @@ LIST: dict[str, Live] = {
     "columns_": _sized(columns_, rows="many, i", columns="1+, i+, many+")._replace(reads=(0,)),
     # The index on continuous sets, and its largest point.
     "form_linear_": _stated(families.form_linear_, "adaptive_linear", form_need, whose="lanes>"),
-    "form_belief_": _stated(families.form_belief_, "belief", form_need, whose="lanes>"),
+    "form_auto_": _stated(families.form_auto_, "auto", form_need),
     "form_glm_": _stated(families.form_glm_, "glm", form_need, whose="lanes>"),
     "form_sampling_linear_": _stated(families.form_sampling_linear_, "sampled_linear", form_need),
     "form_sampling_glm_": _stated(families.form_sampling_glm_, "sampled_glm", form_need),
@@ -245,13 +244,7 @@ LIST: dict[str, Live] = {
     "to_clear_": Live(book.to_clear_, guards.guard_to_clear),
     "bank_best": Live(bank.bank_best),
     "bank_pick": Live(bank.bank_pick),
-    "level_pick": Live(levels.level_pick, guards.guard_level_pick),
-    "level_lane": Live(levels.level_lane, guards.guard_level_lane),
-    "purpose_of": Live(purpose_of, guards.guard_purpose),
-    "trial_chance": Live(trial_chance, guards.guard_trial_chance),
-    "audit_chance": Live(audit_chance, guards.guard_audit_chance),
     # Scalars that policies and agents use.
-    "prior_of": Live(prior_of, guards.guard_prior),
     "linear_radius": _sized(linear_radius, point=ROW, row="0+"),
     "glm_radius": _sized(glm_radius, point=ROW, row="0+"),
     "uniform": Live(uniform),

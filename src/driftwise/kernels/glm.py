@@ -66,6 +66,8 @@ from driftwise.theory.radius import glb_radius, sc_d_glucb_radius, scb_radius
 
 # The posterior rule ranks by this many standard deviations of x'θ at exploration 1.
 QUANTILE = 1.5
+# S of log odds where none is given.
+ODDS = 3.0
 
 
 class LessonScratch(NamedTuple):

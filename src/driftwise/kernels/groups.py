@@ -15,14 +15,14 @@ from typing import NamedTuple
 from driftwise.kernels import formula, piece
 from driftwise.kernels.cut import Floats, Ints, Vector, cut
 
-# Columns of a lane's counters, moments of a level's filter, numbers of a key: kernels/point.py names each.
-COUNTERS, MOMENTS, KEY = 8, 6, 2
+# Columns of a lane's counters, numbers of a key: kernels/point.py names each.
+COUNTERS, KEY = 8, 2
 
 
 class StateSizes(NamedTuple):
     """The sizes of a state: features, lanes, lanes with a twin, places of the ring, atoms, estimates that are played,
     all estimates (a bank also has those that score), the lengths of scores, before, limits and notes, of the cursor, of
-    marks, lanes with lagged sums, the length of the gauge, lanes with a separate level, and levels."""
+    marks, lanes that believe, the numbers of their covariances, and the length of the gauge."""
 
     dim: int
     lanes: int
@@ -37,10 +37,9 @@ class StateSizes(NamedTuple):
     notes: int
     cursors: int
     marks: int
-    lags: int  # files always have the sizes before this one; the others were added later
+    beliefs: int  # files always have the sizes before this one; the others were added later
+    spreads: int
     gauges: int
-    levels: int
-    filters: int
 
 
 One = tuple[int]
@@ -66,16 +65,10 @@ class GroupShapes(NamedTuple):
     scores: One
     before: One
     limits: One
-    lag: Three
-    lag_square: Three
-    lag_reward: Two
+    mean: Two
+    spread: One
+    trust: One
     gauge: One
-    level_G: Three
-    level_b: Two
-    level_counters: Two
-    filters: Two
-    level_scores: One
-    evidence: One
     key: One
     cursor: One
     marks: One
@@ -83,12 +76,13 @@ class GroupShapes(NamedTuple):
 
 @formula
 def group_shapes(size: StateSizes) -> GroupShapes:
-    """The shape of every group. GroupShapes that a family does not use are empty."""
-    d, lanes, lags, levels = size.dim, size.lanes, size.lags, size.levels
+    """The shape of every group. GroupShapes that a family does not use are empty: what believes has no sums."""
+    d, lanes = size.dim, size.lanes
+    sums = lanes if size.beliefs == 0 else 0
     return GroupShapes(
-        G=(lanes, d, d),
+        G=(sums, d, d),
         twin=(size.twins, d, d),
-        b=(lanes, d),
+        b=(sums, d),
         counters=(lanes, COUNTERS),
         ring=(size.room, d + 2),
         atoms=(d, size.atoms),
@@ -101,16 +95,10 @@ def group_shapes(size: StateSizes) -> GroupShapes:
         scores=(size.scores,),
         before=(size.before,),
         limits=(size.limits,),
-        lag=(lags, d, d),
-        lag_square=(lags, d, d),
-        lag_reward=(lags, d),
+        mean=(size.beliefs, 2 * d + 1),
+        spread=(size.spreads,),
+        trust=(size.beliefs,),
         gauge=(size.gauges,),
-        level_G=(levels, d, d),
-        level_b=(levels, d),
-        level_counters=(levels, COUNTERS),
-        filters=(size.filters, MOMENTS + 2 * (d + 1)),
-        level_scores=(levels,),
-        evidence=(min(levels, 1),),
         key=(KEY,),
         cursor=(size.cursors,),
         marks=(size.marks,),
@@ -122,14 +110,13 @@ FLOAT_GROUPS = GroupShapes._fields[: -len(INT_GROUPS)]
 # The groups beyond whose count in the cursor (`ring` or `atoms`) there is unused space.
 ROOMS = {"ring": "ring", "atoms": "atoms", "weights": "atoms", "targets": "atoms"}
 
-_SUM, _SQUARES = ("sum", "products", "squares"), ("squares",)
+_SUM, _SQUARES = ("squares",), ("squares",)
 # The checks of policies/vetting.py. Marks are checked where they are used.
 DEMANDS: dict[str, tuple[str, ...]] = {
     "G": _SUM, "twin": _SQUARES, "b": ("sum",), "counters": ("-inf since", "counters"), "ring": ("observations",),
     "atoms": ("arms",), "weights": ("weights",), "H": ("positive",), "notes": ("inf least", "clock"),
-    "scores": ("scores",), "limits": ("inf",), "lag": ("sum", "products with lags", "squares"), "lag_square": _SUM,
-    "lag_reward": ("sum",), "gauge": ("gauge",), "level_G": _SUM, "level_b": ("sum",), "level_counters": ("counters",),
-    "filters": ("sum", "filters"), "level_scores": ("shares",), "key": ("key",), "cursor": ("cursor",),
+    "scores": ("scores",), "limits": ("inf",), "mean": ("sum",), "spread": ("sum",), "trust": ("shares",),
+    "gauge": ("gauge",), "key": ("key",), "cursor": ("cursor",),
 }  # fmt: skip
 
 # Places in the flags of a policy: the kinds of its pieces, then sizes, then the offset of each group.
@@ -138,8 +125,7 @@ FIRST_GROUP = FIRST_SIZE + len(StateSizes._fields)
 LAST_GROUP = FIRST_GROUP + len(GroupShapes._fields) - 1
 (
     AT_G, AT_TWIN, AT_B, AT_COUNTERS, AT_RING, AT_ATOMS, AT_WEIGHTS, AT_TARGETS, AT_THETA, AT_SHOWN, AT_H, AT_NOTES,
-    AT_SCORES, AT_BEFORE, AT_LIMITS, AT_LAG, AT_LAG_SQUARE, AT_LAG_REWARD, AT_GAUGE, AT_LEVEL_G, AT_LEVEL_B,
-    AT_LEVEL_COUNTERS, AT_FILTERS, AT_LEVEL_SCORES, AT_EVIDENCE, AT_KEY, AT_CURSOR, AT_MARKS,
+    AT_SCORES, AT_BEFORE, AT_LIMITS, AT_MEAN, AT_SPREAD, AT_TRUST, AT_GAUGE, AT_KEY, AT_CURSOR, AT_MARKS,
 ) = range(FIRST_GROUP, LAST_GROUP + 1)  # fmt: skip
 
 
@@ -151,7 +137,7 @@ def shapes_of(flags: Ints) -> GroupShapes:
         StateSizes(
             flags[at], flags[at + 1], flags[at + 2], flags[at + 3], flags[at + 4], flags[at + 5], flags[at + 6],
             flags[at + 7], flags[at + 8], flags[at + 9], flags[at + 10], flags[at + 11], flags[at + 12], flags[at + 13],
-            flags[at + 14], flags[at + 15], flags[at + 16],
+            flags[at + 14], flags[at + 15],
         )
     )  # fmt: skip
 
@@ -160,18 +146,12 @@ def shapes_of(flags: Ints) -> GroupShapes:
 
 
 class Sums(NamedTuple):
-    """Weighted sums: G (K, d, d) and its twin of squared weights (lower triangles), b (K, d), counters (K, 8).
-
-    A memory that follows a trend has them also with every weight times the lag, and times its square.
-    """
+    """Weighted sums: G (K, d, d) and its twin of squared weights (lower triangles), b (K, d), counters (K, 8)."""
 
     G: Floats
     twin: Floats
     b: Floats
     counters: Floats
-    lag: Floats
-    lag_square: Floats
-    lag_reward: Floats
 
 
 class History(NamedTuple):
@@ -215,9 +195,6 @@ def sums_of(flags: Ints, floats: Floats) -> Sums:
         cut(floats, flags[AT_TWIN], shape.twin),
         cut(floats, flags[AT_B], shape.b),
         cut(floats, flags[AT_COUNTERS], shape.counters),
-        cut(floats, flags[AT_LAG], shape.lag),
-        cut(floats, flags[AT_LAG_SQUARE], shape.lag_square),
-        cut(floats, flags[AT_LAG_REWARD], shape.lag_reward),
     )
 
 

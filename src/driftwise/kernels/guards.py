@@ -13,24 +13,24 @@ import numpy as np
 
 from driftwise._internal.compiling import intrinsic
 from driftwise.kernels import entry, piece, stored_as
-from driftwise.kernels.adapt.belief import forecast_size
 from driftwise.kernels.adapt.book import LANE_MARKS, NOTE_PLACES, ORDER, PER_LANE
 from driftwise.kernels.adapt.linear import bank_scratch_size
-from driftwise.kernels.belief import GAUGE, UNITS, Gauge, gauge_size
+from driftwise.kernels.auto.gauge import gauge_size
+from driftwise.kernels.auto.lane import cell, coordinates
+from driftwise.kernels.auto.lesson import auto_scratch_size
 from driftwise.kernels.glm import lesson_scratch_size
 from driftwise.kernels.groups import AT_CURSOR, FIRST_GROUP, FIRST_SIZE, FLOAT_GROUPS, KEY, shapes_of
 from driftwise.kernels.index import score_scratch_size
 from driftwise.kernels.lanes import EIGHT
 from driftwise.kernels.lanes import FOUR as FOUR_ARMS
 from driftwise.kernels.lazy import lazy_size
-from driftwise.kernels.level import FOUR, level_forecast_size
-from driftwise.kernels.links import IDENTITY
 from driftwise.kernels.point import (
     ADAPT,
     ALONE,
     ATOMS,
     BANK,
     BEFORE,
+    BELIEFS,
     BOB,
     COLUMNS,
     CURSOR,
@@ -38,15 +38,9 @@ from driftwise.kernels.point import (
     DIM,
     ESTIMATE,
     ESTIMATES,
-    FILTERS,
     FLAGS,
     GAUGES,
-    LAGS,
-    LAM,
     LANES,
-    LEARNS,
-    LEVELS,
-    LINK,
     MARKS,
     MASTER,
     MEMORY,
@@ -56,7 +50,8 @@ from driftwise.kernels.point import (
     ROOM,
     RULE,
     SCORES,
-    TREND,
+    SHORT,
+    SPREADS,
     TWINS,
     TWO_AS_PUBLISHED,
     TWO_MATRIX,
@@ -122,16 +117,10 @@ def agrees(flags: Ints, table: Floats) -> bool:
         rows = lanes
         good = good and flags[SCORES] == lanes
     good = good and (flags[ROOM] > 0 or flags[MEMORY] != WINDOW)
-    good = good and pointed(flags) and (flags[LAGS] >= lanes or (flags[LAGS] == 0 and flags[MEMORY] != TREND))
+    good = good and pointed(flags)
     two = flags[RULE] == TWO_MATRIX or flags[RULE] == TWO_AS_PUBLISHED
     good = good and (flags[TWINS] >= lanes or (flags[TWINS] == 0 and not two))
-    return bool(good and table.shape[0] >= rows + max(flags[LEVELS], flags[FILTERS]))
-
-
-@piece
-def gauged(size: int) -> bool:
-    """Whether a gauge has all the numbers of its kind."""
-    return bool(size == GAUGE or size >= UNITS)
+    return bool(good and table.shape[0] >= rows)
 
 
 class Agrees(Protocol):
@@ -179,9 +168,8 @@ def adaptive_need(flags: Ints, capacity: int) -> int:
 
 
 @piece
-def belief_need(flags: Ints, capacity: int) -> int:
-    d = flags[DIM]
-    return int(forecast_size(d, flags[LANES]) + level_forecast_size(d, flags[LEVELS], flags[FILTERS]))
+def auto_need(flags: Ints, capacity: int) -> int:
+    return int(auto_scratch_size(flags[DIM], flags[BELIEFS]))
 
 
 @piece
@@ -203,13 +191,14 @@ def sums_alone(flags: Ints, table: Floats) -> bool:
 
 
 @piece
-def belief_groups(flags: Ints, table: Floats) -> bool:
-    """A gauge where noise or scale are learned; levels in fours, each with a filter where rewards are clicks."""
-    levels, filters = flags[LEVELS], flags[FILTERS]
-    good = gauged(flags[GAUGES]) or (flags[GAUGES] == 0 and table[0, LAM] > 0.0 and table[0, LEARNS] == 0.0)
-    good = good and (flags[GAUGES] <= GAUGE or flags[GAUGES] >= gauge_size(flags[DIM]))
-    good = good and levels % FOUR == 0 and (levels == 0 or (flags[ADAPT] == BANK and filters >= FOUR))
-    return bool(good and (flags[LINK] == IDENTITY or filters >= levels))
+def auto_groups(flags: Ints, table: Floats) -> bool:
+    """A row of the table, a mean and a covariance for every lane, and a gauge."""
+    lanes, numbers, point = flags[BELIEFS], 0, Point(flags, table)
+    if lanes <= 0 or lanes != table.shape[0] or flags[GAUGES] < gauge_size(flags[DIM]):
+        return False
+    for k in range(lanes):
+        numbers += cell(coordinates(point, k, flags[DIM]), 0)
+    return bool(flags[SPREADS] >= numbers and table[0, SHORT] >= 0.0 and table[0, SHORT] < lanes)
 
 
 @piece
@@ -226,7 +215,7 @@ def both_kept(flags: Ints, table: Floats) -> bool:
 
 
 _GROUPS = {
-    "linear": sums_alone, "sampled_linear": sums_alone, "adaptive_linear": sums_alone, "belief": belief_groups,
+    "linear": sums_alone, "sampled_linear": sums_alone, "adaptive_linear": sums_alone, "auto": auto_groups,
     "glm": estimates_kept, "sampled_glm": estimates_kept, "bvd": both_kept,
 }  # fmt: skip
 STANDS = {family: standing(own_groups) for family, own_groups in _GROUPS.items()}
@@ -235,7 +224,7 @@ linear_stands = STANDS["linear"]
 # ------------------------------------------------------------------------------------------ scratch by family
 
 NEEDS = {
-    "linear": no_need, "sampled_linear": no_need, "adaptive_linear": adaptive_need, "belief": belief_need,
+    "linear": no_need, "sampled_linear": no_need, "adaptive_linear": adaptive_need, "auto": auto_need,
     "glm": glm_need, "sampled_glm": glm_need, "bvd": bvd_need,
 }  # fmt: skip
 
@@ -452,7 +441,7 @@ def guard_renew(flags: Ints, floats: Floats, ints: Ints, to_floats: Floats, to_i
 def guard_best_linear(
     flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, F: Floats, straight: bool, out: Floats
 ) -> bool:
-    if not linear_stands(flags, table, floats, ints):  # before the first of the flags is read
+    if not linear_stands(flags, table, floats, ints):
         return False
     d = flags[DIM]
     return bool(out.size == d and scratch.size >= index_form_size(d) and spans(F, straight, d))
@@ -530,37 +519,3 @@ def guard_schedule(own: Adapting) -> bool:
 @entry
 def guard_to_clear(own: Adapting, lane: int) -> bool:
     return bool(lane >= 0 and lane < own.marks.size and kept(own, lane + 1))
-
-
-@entry
-def guard_level_pick(weights: Floats) -> bool:
-    return bool(weights.size % FOUR == 0)
-
-
-@entry
-def guard_level_lane(weights: Floats, evidence: Floats) -> bool:
-    return bool(weights.size == 0 or (weights.size % FOUR == 0 and evidence.size > 0))
-
-
-@entry
-def guard_purpose(
-    point: Point, own: Adapting, known: Floats, evidence: Floats, number: int, count: float
-) -> bool:
-    return bool(tabled(point, 0) and own.key.size >= KEY and gauged(known.size))
-
-
-@entry
-def guard_trial_chance(point: Point, known: Floats, evidence: Floats, count: float) -> bool:
-    return bool(tabled(point, 0) and gauged(known.size))
-
-
-@entry
-def guard_audit_chance(point: Point, known: Floats, count: float) -> bool:
-    return bool(tabled(point, 0) and gauged(known.size))
-
-
-@entry
-def guard_prior(point: Point, row: int, gauge: Gauge, d: int) -> bool:
-    if not tabled(point, row):
-        return False
-    return bool(point.table[row, LAM] > 0.0 or gauged(gauge.known.size))

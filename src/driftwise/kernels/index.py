@@ -15,7 +15,8 @@ from driftwise.kernels.scratch import Shapes, carved
 
 
 class ScoreScratch(NamedTuple):
-    """Scratch for the indices of n arms: their means, bonuses and proposals, factors, and Y = low⁻¹X."""
+    """Scratch for the indices of n arms: their means, bonuses and proposals, factors, Y = low⁻¹X; three more numbers of
+    every arm, and a coordinate more than there are features."""
 
     mean: Floats
     bonus: Floats
@@ -25,12 +26,14 @@ class ScoreScratch(NamedTuple):
     pivot: Floats
     z: Floats
     Y: Floats
+    more: Floats
+    column: Floats
 
 
 @formula
 def score_shapes(d: int, n: int) -> Shapes:
     """The shapes of its fields."""
-    return (n,), (n,), (n,), (d, d), (d, d), (d,), (d,), (d, n)
+    return (n,), (n,), (n,), (d, d), (d, d), (d,), (d,), (d, n), (3, n), (d + 1,)
 
 
 score_scratch_size, score_scratch_of = carved(ScoreScratch, score_shapes)

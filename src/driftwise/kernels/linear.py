@@ -47,6 +47,8 @@ from driftwise.theory.radius import lb_radius, uniform_log
 
 # Radii.
 WEIGHTED, CONSTANT = 0, 1
+# Standard deviations in a posterior's bonus.
+QUANTILE = 2.0
 
 
 @piece

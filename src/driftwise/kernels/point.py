@@ -16,7 +16,6 @@ from driftwise.kernels.cut import Ints as Ints
 from driftwise.kernels.cut import Matrix, Stack
 from driftwise.kernels.groups import COUNTERS as COUNTERS
 from driftwise.kernels.groups import FIRST_GROUP, FIRST_SIZE, KEY, LAST_GROUP
-from driftwise.kernels.groups import MOMENTS as MOMENTS
 from driftwise.kernels.groups import Adapting as Adapting
 from driftwise.kernels.groups import EstimateBundle as EstimateBundle
 from driftwise.kernels.groups import History as History
@@ -32,15 +31,15 @@ from driftwise.kernels.groups import sums_of as sums_of
 MEMORY, RULE, RADIUS, LINK, ESTIMATE, SOLVER, ADAPT, TIE = 0, 1, 2, 3, 4, 5, 6, 7
 # The sizes and offsets of its state's groups (kernels/groups.py).
 (
-    DIM, LANES, TWINS, ROOM, ATOMS, PLAYED, ESTIMATES, SCORES, BEFORE, LIMITS, NOTES, CURSORS, MARKS, LAGS, GAUGES,
-    LEVELS, FILTERS,
+    DIM, LANES, TWINS, ROOM, ATOMS, PLAYED, ESTIMATES, SCORES, BEFORE, LIMITS, NOTES, CURSORS, MARKS, BELIEFS, SPREADS,
+    GAUGES,
 ) = range(FIRST_SIZE, FIRST_GROUP)  # fmt: skip
 # What a rule that samples draws.
 DRAWN = LAST_GROUP + 1
 FLAGS = LAST_GROUP + 2
 
 # Memories.
-KEEP, FADE, WINDOW, RESTART, TREND = 0, 1, 2, 3, 4
+KEEP, FADE, WINDOW, RESTART = 0, 1, 2, 3
 # At listed times; 5 and 6 are those of the recipes in docs/extending.md and tests/extending_power.md.
 RESTART_AT = 7
 # Linear rules: one covariance, two, and two with the error of the published code.
@@ -67,27 +66,19 @@ FIRST_ORDER, LAST_ORDER, TEST_SCALE = 16, 17, 18
 END, BLOCK_LENGTH, PAY_BASE, PAY_SCALE, MIX = 19, 20, 21, 22, 23
 # The bank: ridge and noise of the scores, share, margin, gap, where to return, the judge's κ.
 SCORE_RIDGE, SCORE_NOISE, SHARE, MARGIN, GAP, BACK, KAPPA = 24, 25, 26, 27, 28, 29, 30
-# A lane again: the ridge of its slope in ridges of θ (0: it has no slope), the clock it wakes at, how fast the noise is
-# learned (0: it is given), and how the posterior quantile grows with the lane's data (0: it does not).
-STIFFNESS, WAKES, LEARNS, WIDENS = 31, 32, 33, 34
-# A lane with a separate level: how the level fades, and the ridge of its slope in those of the level (0: it has none).
-LEVEL_GAMMA, LEVEL_LOG_GAMMA, LEVEL_STIFFNESS = 35, 36, 37
-# Audits, the same in every row: their probability times √t, and the lane whose arms are used.
-AUDIT, AUDIT_LANE = 38, 39
 # The ball that a generalized linear estimate is brought into: S, or infinite.
-BALL = 40
+BALL = 31
+# A lane of Auto: how its offset fades, whether θ has a velocity, whether it tells levels apart, and the offset before
+# any reward. The same in every row: the chance of a look times √t, and the lane that looks ask.
+OFFSET, LOG_OFFSET, SLOPED, LEVEL, START, LOOKS, SHORT = 32, 33, 34, 35, 36, 37, 38
 # Columns behind these are the times that a memory lists.
-COLUMNS = 41
+COLUMNS = 39
 
 # ------------------------------------------------------------------------------------------ groups of a state
 
 # Columns of a lane's counters: time, observations, sums of weights and of squared weights, last restart, observations
 # dropped, weight lost with atoms that had no place, failures of the solver.
 CLOCK, COUNT, WEIGHT, SQUARES, SINCE, DROPPED, LOST, FAILED = range(COUNTERS)
-
-# A level's filter: what is left of the first guess, with its lags and their squares; the same of what was seen; and
-# behind these moments the sums of (x, r), without and with lags. A lag is counted as a time, below 0.
-GUESS, GUESS_TIME, GUESS_SQUARE, MASS, TIME, TIME_SQUARE = range(MOMENTS)
 
 # Places in the cursor: of the ring, oldest, how many, removals since the sums were rebuilt; atoms in use.
 HEAD, SIZE, REMOVED, USED = 0, 1, 2, 3

@@ -122,9 +122,6 @@ class Adaptive(Compiled):
 
     def start(self, seed: int = 0) -> State:
         state = super().start(seed)
-        known = int(self.rows[0].layout.flags[point.GAUGES])
-        if known:
-            state.gauge[:known] = self.rows[0].start().gauge
         if self.layout.flags[point.PLAYED]:
             state.H[: self.lanes] = self.rows[0].start().H
         self._begin(state)
@@ -176,8 +173,8 @@ class Adaptive(Compiled):
 
 def check_told(base: Base) -> None:
     """Refuse a base without R, S and L, from which BOB's payoffs and MASTER's tests are computed."""
-    if base.L is None or getattr(base, "believes", False):
-        raise BadInput("base", base, "a base with R, S and L given that follows no trend", "a TrendBank learns them")
+    if base.L is None:
+        raise BadInput("base", base, "a base with R, S and L given", '"Auto" learns them')
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -268,7 +265,7 @@ class Master(Adaptive):
         if self.n0 > MOST_ORDER:
             wanted = f"an order of at most {MOST_ORDER}: its block has 2^n0 rounds"
             raise BadInput("n0", self.n0, wanted, "pass 13, as the paper does")
-        if self.test_scale != math.inf:
+        if not (isinstance(self.test_scale, (int, float)) and self.test_scale == math.inf):
             real("test_scale", self.test_scale, 0.0, way_out="pass 1 for the source's tests, inf to switch them off")
         if not math.isinf(self.base.memory.rounds):
             raise BadInput("base", self.base.memory, "a static base, with memory=Keep()", "MASTER does the forgetting")
@@ -403,16 +400,9 @@ class Bank(Adaptive):
         """The effective rounds of the memory in use: the drift that the bank estimates."""
         return float(self.rows[self.played(state)].memory.rounds)
 
-    @property
-    def reports(self) -> bool:
-        return self.base.reports
-
     def report(self, state: State) -> dict[str, float]:
-        """The memory in use, whether it follows a trend, and the noise and scale if they are learned."""
-        memory = self.rows[self.played(state)].memory
-        base = self.base
-        scale = base.report(state) if isinstance(base, LinearUCB) and base.radius == "posterior" else {}
-        return {"memory": memory.rounds, "trend": float(not memory.still), **scale}
+        """The memory in use."""
+        return {"memory": self.memory(state)}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -33,6 +33,8 @@ class Compiled(Answers):
     """The base of all built-in policies: checks of arguments, and calls of the entries of their family."""
 
     entries: ClassVar[Entries]
+    # Whether its index on a continuous set is another one than that of a list.
+    own_form: ClassVar[bool] = False
 
     @cached_property
     def _live(self) -> LiveCalls:

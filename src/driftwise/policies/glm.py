@@ -89,11 +89,8 @@ class GeneralizedUCB(Compiled):
         self._check_model()
         self._k_and_c  # noqa: B018 - raises where the link has no slope left
         self.room  # noqa: B018 - raises where no room can be told
-        if not self.memory.still:
-            wanted = offered(kind for kind in KINDS.values() if kind.still)
-            raise BadInput("memory", self.memory, wanted, 'a trend is for LinearUCB with radius="posterior"')
         if self.estimate == "one-pass" and not self.memory.one_pass:
-            followed = offered(kind for kind in KINDS.values() if kind.one_pass and kind.still)
+            followed = offered(kind for kind in KINDS.values() if kind.one_pass)
             wanted = f'{followed} with estimate="one-pass", which cannot take a reward out again'
             raise BadInput("memory", self.memory, wanted, 'pass estimate="exact"')
 

@@ -2,35 +2,30 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
-from driftwise._internal.products import solved, times
+from driftwise._internal.products import solved
 from driftwise._internal.validate import keep_whole, one_of
 from driftwise.errors import BadInput
-from driftwise.kernels import belief, entries, linear, point, tiled
-from driftwise.kernels.adapt import belief as forecasts
+from driftwise.kernels import entries, linear, point, tiled
 from driftwise.kernels.adapt import linear as adaptive
 from driftwise.kernels.links import LINKS, LinkRow
 from driftwise.kernels.point import Floats, Point
-from driftwise.kernels.search.families import form_belief_, form_linear_
+from driftwise.kernels.search.families import form_linear_
 from driftwise.kernels.search.linear import best_linear_
-from driftwise.policies.arms import Arms
 from driftwise.policies.base import Compiled
 from driftwise.policies.border import check_index, check_uniform, log_confidence
-from driftwise.policies.live import NO_TESTS, Entries
+from driftwise.policies.live import Entries
 from driftwise.policies.memory import Memory
 from driftwise.policies.plain import later
 from driftwise.policies.questions import Predicts
 from driftwise.policies.rule import NORMS, RADII, Norm, Radius, RadiusName
 from driftwise.policies.state import Layout, State, layout
 
-# The share of the knowledge of the noise that a reward removes: a memory of a thousand rewards.
-NOISE_RATE = 1e-3
 # Without a given L, products of the numbers in the sums must still fit in a double.
 MOST_LENGTH = 1e100
 
@@ -46,18 +41,16 @@ class LinearUCB(Compiled):
     δ/(2t(1+log t)²) without a horizon (docs/repairs.md, 1). The paper's radius has δ at every round.
 
     radius="posterior" plays x'θ̂ + 2·exploration·R‖x‖ with the ridge lam = R²d/S² of a θ that is N(0, S²/d). No theorem
-    covers it (docs/math.md#posterior-radius). Only this radius works without R, S and L: R="learn" learns the noise
-    from residuals, ("learn", 0.5) from a first guess, and S is then at least what the rewards imply. S=None takes the
-    scale from the rewards. L=None accepts arms of any length. Only this radius follows a Trend.
+    covers it (docs/math.md#posterior-radius). L=None then accepts arms of any length. `Auto` learns R and S.
     """
 
     dim: int
     memory: Memory
     lam: float | None = None
     delta: float | None = None
-    S: float | None = 1.0
+    S: float = 1.0
     L: float | None = 1.0  # type: ignore[assignment]
-    R: float | Literal["learn"] | tuple[Literal["learn"], float] = 1.0
+    R: float = 1.0
     exploration: float = 1.0
     two_matrix: Literal["correct", "as-published"] | None = None
     radius: RadiusName = "weighted"
@@ -90,15 +83,6 @@ class LinearUCB(Compiled):
         return NORMS[self.two_matrix]
 
     @property
-    def learns(self) -> bool:
-        """Whether noise or scale are learned."""
-        return not isinstance(self.R, (int, float)) or self.S is None
-
-    @property
-    def reports(self) -> bool:
-        return self.learns
-
-    @property
     def predicts(self) -> Predicts:
         return super().predicts._replace(noise=self.noise)
 
@@ -113,9 +97,6 @@ class LinearUCB(Compiled):
     def check_sums(self) -> float:
         if not self.memory.geometric:
             raise BadInput("policy", self.memory, "memory=Keep() or Fade(forget)", "learn the log instead")
-        if self.learns:
-            wanted = "R and S that are given: what is learned of them depends on the order of rewards"
-            raise BadInput("policy", f"R = {self.R!r}, S = {self.S!r}", wanted, "give both, or learn the log")
         self.norm.check_order()
         return float(self.memory.numbers() and self.memory.forget)
 
@@ -133,19 +114,13 @@ class LinearUCB(Compiled):
         return state
 
     @property
-    def believes(self) -> bool:
-        """Whether it needs the entries of kernels/adapt/belief.py. Those of kernels/linear.py have no learned noise or
-        scale and no trends."""
-        return self.learns or not self.memory.still
-
-    @property
     def entries(self) -> Entries:  # type: ignore[override]
-        return BELIEF if self.believes else _ALONE
+        return _ALONE
 
     @property
     def adaptive(self) -> Entries:
         """The entries of adaptations over it."""
-        return BELIEF if self.believes else _ADAPTIVE
+        return _ADAPTIVE
 
     @property
     def reach(self) -> float:
@@ -158,19 +133,15 @@ class LinearUCB(Compiled):
 
     @property
     def ridge(self) -> float:
-        """λ in V; 0 if it depends on what is learned."""
+        """λ in V."""
         if self.lam is not None:
             return float(self.lam)
-        if self.learns or self.S is None:
-            return 0.0
         return self.dim * (self.noise * self.noise) / (float(self.S) * float(self.S))
 
     @property
     def noise(self) -> float:
-        """R, or the first guess of it; 0 if there is none."""
-        if isinstance(self.R, str):
-            return 0.0
-        return float(self.R if isinstance(self.R, (int, float)) else self.R[1])
+        """R."""
+        return float(self.R)
 
     @cached_property
     def point(self) -> point.Point:
@@ -183,10 +154,8 @@ class LinearUCB(Compiled):
         gamma, log_gamma, length = self.memory.numbers()
         log_delta = log_confidence(self)
         table[0, : point.EXPLORE + 1] = (
-            gamma, log_gamma, length, self.ridge, log_delta, self.S or 0.0, self.reach, self.noise, self.exploration,
+            gamma, log_gamma, length, self.ridge, log_delta, self.S, self.reach, self.noise, self.exploration,
         )  # fmt: skip
-        table[0, point.STIFFNESS] = self.memory.stiffness
-        table[0, point.LEARNS] = 0.0 if isinstance(self.R, (int, float)) else NOISE_RATE
         table[0, point.BETA] = self.rule.beta(self)
         return point.Point(flags, table)
 
@@ -199,30 +168,16 @@ class LinearUCB(Compiled):
         room = self.memory.room()
         return {
             "twins": lanes if self.norm.twin else 0, "room": room, "cursors": point.CURSOR if room else 0,
-            "lags": 0 if self.memory.still else lanes, "gauges": belief.GAUGE if self.learns else 0,
         }  # fmt: skip
-
-    def start(self, seed: int = 0) -> State:
-        state = super().start(seed)
-        if self.learns:
-            state.gauge[belief.GUESSED] = belief.GUESS_WEIGHT
-        return state
 
     def lane_scratch(self, used: int, lanes: int) -> int:
         """The size of the scratch of an update inside an adaptation."""
-        return (forecasts.forecast_size if self.believes else adaptive.bank_scratch_size)(self.dim, lanes)
-
-    def _scratch(self, used: int) -> int:
-        return self.lane_scratch(used, 1) if self.believes else 0
-
-    def _tests(self) -> tuple[Any, ...]:
-        return (NO_TESTS,) if self.believes else ()
-
-    def _beside(self, state: State, arms: Arms | None) -> tuple[Any, ...]:
-        return (NO_TESTS, 0.0) if self.believes else ()
+        return int(adaptive.bank_scratch_size(self.dim, lanes))
 
     def lane_theta(self, at: Point, row: int, state: State, lane: int) -> Floats:
-        return believed(at, row, state, lane)
+        V = np.tril(state.G[lane])
+        V = V + np.tril(V, -1).T + float(at.table[row, point.LAM]) * np.eye(self.dim)
+        return solved(V, state.b[lane])
 
     def multiplier(self, n: float) -> float:
         """The factor on ‖x‖ in the index after n rounds of data."""
@@ -230,16 +185,10 @@ class LinearUCB(Compiled):
 
     def scoring(self) -> tuple[float, float]:
         """The ridge and noise with which a bank scores its memories: those of a θ that is N(0, S²/d)."""
-        if self.radius == "posterior":  # plays and scores with the same posterior; what is learned is in the state
+        if self.radius == "posterior":  # plays and scores with the same posterior
             return self.ridge, self.noise
-        noise = max(self.noise, 1e-6 * self.S * self.reach)  # type: ignore[operator] # R = 0 would divide by 0
-        return self.dim / (self.S * self.S) * (noise * noise), noise  # type: ignore[operator]
-
-    def report(self, state: State) -> dict[str, float]:
-        """Noise R and scale S, given or learned so far. The state may be that of a bank over this policy."""
-        prior = belief.prior_of(self.point, 0, belief.Gauge(state.gauge if self.learns else np.zeros(0)), self.dim)
-        scale = math.sqrt(self.dim / prior.ridge) * prior.noise if self.lam is None else float(self.S or 0.0)
-        return {"R": float(prior.noise), "S": float(scale)}
+        noise = max(self.noise, 1e-6 * self.S * self.reach)  # R = 0 would divide by 0
+        return self.dim / (self.S * self.S) * (noise * noise), noise
 
 
 _ALONE = Entries(
@@ -250,28 +199,3 @@ _ADAPTIVE = Entries(
     entries.score_adaptive_linear_, entries.learn_adaptive_linear_, adaptive.ADAPTIVE_LINEAR,
     form=form_linear_, ball=best_linear_,
 )
-BELIEF = Entries(entries.score_belief_, entries.learn_belief_, forecasts.BELIEF, form=form_belief_)
-
-
-def ridges_of(at: point.Point, row: int, state: State) -> Floats:
-    """The ridge of every feature that a row plays by as the state has it, given or learned."""
-    dim, known = state.b.shape[1], state.gauge if "gauge" in state.groups() else np.zeros(0)
-    ridge = float(belief.prior_of(at, row, belief.Gauge(known), dim).played)
-    inverse = known[belief.UNITS + 2 * dim :] if known.size > belief.GAUGE else np.ones(dim)
-    return np.asarray(ridge / (inverse * inverse))
-
-
-def whole_matrix(lower: Floats, ridges: Floats | float = 0.0) -> Floats:
-    """A symmetric matrix from its lower triangle, and ridges."""
-    return np.asarray(np.tril(lower) + np.tril(lower, -1).T + ridges * np.eye(len(lower)))
-
-
-def believed(at: point.Point, row: int, state: State, lane: int) -> Floats:
-    """θ̂ of a lane from its sums, as kernels compute it."""
-    ridge, stiffness = ridges_of(at, row, state), float(at.table[row, point.STIFFNESS])
-    V, b = whole_matrix(state.G[lane], ridge), state.b[lane]
-    if stiffness > 0.0:  # the slope is eliminated, as kernels/belief.py does
-        lag = whole_matrix(state.lag[lane])
-        slope = solved(whole_matrix(state.lag_square[lane], ridge * stiffness), lag).T
-        V, b = V - times(slope, lag.T), b - times(slope, state.lag_reward[lane])
-    return solved(V, b)

@@ -26,7 +26,7 @@ class Memory:
 
     `code` is that of its file in kernels/memories. `geometric`: weights are γ^age whatever the clock, so sums only
     fade. `sliding`: weights are 1 up to the age `length` and 0 after it. `one_pass`: an estimate without a history can
-    follow it. `still`: θ is assumed constant while it is remembered. `forget` is 1-γ, the share that a tick removes
+    follow it. `forget` is 1-γ, the share that a tick removes
     from all weights. `length` is the age, or the time on the clock, at which observations are dropped. A memory that
     keeps single observations has `room` for that many. A field given as a time ("7d") is `timed`, and counts nothing
     before `in_ticks` is given a tick.
@@ -36,10 +36,8 @@ class Memory:
     geometric: ClassVar[bool] = False
     sliding: ClassVar[bool] = False
     one_pass: ClassVar[bool] = True
-    still: ClassVar[bool] = True
     forget = 0.0
     length = math.inf
-    stiffness = 0.0  # for a memory that follows a trend: the ridge of the slope, in ridges of θ
 
     @classmethod
     def lasting(cls, rounds: float) -> Memory:
@@ -49,10 +47,6 @@ class Memory:
     def weight(self, age: float, now: float = math.inf) -> float:
         """The weight at time `now` of an observation of this age."""
         raise NotImplementedError
-
-    def design(self, age: float) -> tuple[float, ...]:
-        """The factor with which an observation of this age enters; 1 if θ is assumed constant."""
-        return (1.0,)
 
     @property
     def rounds(self) -> float:
@@ -279,51 +273,8 @@ class Restart(Memory):
         return self.at
 
 
-@dataclass(frozen=True)
-class Trend(Memory):
-    """Weight γ^age, with θ assumed to move in a line: r ≈ x'(θ - age·v) (docs/math.md#trends).
-
-    γ = 1 - 1/length. For LinearUCB with radius="posterior", alone or in a TrendBank. The prior of the slope v is N(0,
-    S²/(d·length²)): over the length of the memory θ may move by about its own size. Related: fcTS (Naghdi, Baheri
-    2026).
-    """
-
-    length: float = field()
-    code = point.TREND
-    still = False
-    if TYPE_CHECKING:
-
-        def __init__(self, length: float | str) -> None: ...
-
-    def __post_init__(self) -> None:
-        self._take_time("length")
-        real("length", self.length, 1.0, 2.0**53, low_open=True, way_out="pass rounds, e.g. 500")
-
-    @classmethod
-    def lasting(cls, rounds: float) -> Trend:
-        return cls(2.0**53)
-
-    def weight(self, age: float, now: float = math.inf) -> float:
-        return exp(age * log1p(-1.0 / self.length))
-
-    def design(self, age: float) -> tuple[float, ...]:
-        return (1.0, -age)
-
-    @property
-    def forget(self) -> float:  # type: ignore[override]
-        return 1.0 / self.length
-
-    @property
-    def stiffness(self) -> float:  # type: ignore[override]
-        return float(self.length) * float(self.length)
-
-    @property
-    def rounds(self) -> float:
-        return float(self.length)
-
-
 # Every memory by name: what a spec may name, a sentence offer, and a law be tried on.
-KINDS: dict[str, type[Memory]] = {one.__name__: one for one in (Keep, Fade, Window, Restart, Trend)}
+KINDS: dict[str, type[Memory]] = {one.__name__: one for one in (Keep, Fade, Window, Restart)}
 
 
 def _needed(one: Field[Any]) -> bool:

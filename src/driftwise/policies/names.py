@@ -21,6 +21,7 @@ from driftwise.policies.adapt import (
     checked_memories,
     fades,
 )
+from driftwise.policies.auto import Auto
 from driftwise.policies.base import Compiled
 from driftwise.policies.bvd import BVDGLMUCB
 from driftwise.policies.glm import GLMUCB
@@ -36,10 +37,8 @@ from driftwise.policies.neighbours.save import RestartedSAVE
 from driftwise.policies.neighbours.weighted_oful import RestartedWeightedOFUL
 from driftwise.policies.optimistic import LogisticUCB2, OFULog, PiecewiseUCB
 from driftwise.policies.plain import kinds_of, restored
-from driftwise.policies.posterior import PosteriorUCB
 from driftwise.policies.sampling import LinearSampling, PosteriorSampling
 from driftwise.policies.self_concordant import DiscountedSelfConcordantUCB, SelfConcordantUCB
-from driftwise.policies.trend_bank import TrendBank
 from driftwise.theory import tuning as formulas
 
 _WANG = "Wang, Zhao, Zhou 2023"
@@ -316,12 +315,8 @@ ADAPTIVE: dict[str, tuple[Wrapper, Row]] = {
 }
 
 
-# The default, which needs only dim. Values and clicks are two bases of one bank.
+# The default, which needs only dim.
 AUTO = "Auto"
-# For clicks, each of which has less information than a value: the log-likelihood a longer memory may lack, the share.
-CLICK_MARGIN, CLICK_SHARE = 0.3, 3e-4
-# How often Auto audits arms that it would not play: docs/unknown-drift.md has the price.
-AUDIT = 0.25
 
 
 def catalogue() -> list[dict[str, Any]]:
@@ -339,7 +334,7 @@ def catalogue() -> list[dict[str, Any]]:
         }
         for name, (wrapper, row) in ADAPTIVE.items()
     ]
-    auto = {"name": AUTO, "family": "linear", "memory": "trend", "adaptation": "Bank",
+    auto = {"name": AUTO, "family": "linear", "memory": "fade", "adaptation": "Auto",
             "reference": "ours: the default, needs only dim", "needs": ("dim",)}  # fmt: skip
     return [*plain, *adaptive, auto]
 
@@ -362,8 +357,9 @@ def make(
     where the experiments take max(k, 1), in GLB- and SCB-WeightUCB.
 
     A policy that adapts ("BOB+…", "MASTER+…", "Bank+…") does not get path_length or changes, and takes the fields of
-    its base and its own. "Auto" needs only dim, and link="logistic" if rewards are clicks. A name of `neighbours()`
-    that no kernel plays gives a policy with start, choose and learn, like one of the user's own.
+    its base and its own. "Auto" needs only dim, and link="logistic" if rewards are clicks; S and R, which it learns,
+    are not used. A name of `neighbours()` that no kernel plays gives a policy with start, choose and learn, like one of
+    the user's own.
     """
     one_of("name", name, [*_BY_NAME, *ADAPTIVE, AUTO, *_NEIGHBOURS])
     whole("dim", dim, 1, "pass the number of features of an arm")
@@ -374,7 +370,8 @@ def make(
             getattr(problem, fact)
     one_of("tuning", tuning, ["paper", *_other_tunings(name)])
     if name == AUTO:
-        return _auto(problem)
+        _known_fields(name, Auto, fields, ("S", "R"))
+        return Auto(dim=int(dim), **{one: value for one, value in fields.items() if one not in ("S", "R")})
     if name in _NEIGHBOURS:
         return _neighbour(_NEIGHBOURS[name], problem)
     if name in ADAPTIVE:
@@ -387,30 +384,6 @@ def _other_tunings(name: str) -> list[str]:
     if name in _BY_NAME:
         return list(_BY_NAME[name].other)
     return ["source"] if name in ADAPTIVE and ADAPTIVE[name][0].adaptation is BanditOverBandit else []
-
-
-def _auto(problem: Problem) -> TrendBank:
-    """The bank that was best in docs/unknown-drift.md. Fields of the bank go to it, others to its base."""
-    fields = dict(problem.fields)
-    one_of("link", fields.get("link", "identity"), ["identity", "logistic", "probit"])
-    clicks = fields.get("link", "identity") != "identity"
-    base: type[LinearUCB | PosteriorUCB] = PosteriorUCB if clicks else LinearUCB
-    if not clicks:
-        fields.pop("link", None)
-    own = {one.name for one in dataclasses.fields(TrendBank)} - {"base"}
-    outer = {one: value for one, value in fields.items() if one in own}
-    inner = {one: value for one, value in fields.items() if one not in own}
-    _known_fields(problem.name, base, inner, own)
-    if "memory" in inner:
-        way_out = "leave it out, or pass half_life= to dw.Agent.for_clicks or for_values"
-        raise BadInput("memory", inner["memory"], "nothing: Auto finds its memory itself", way_out)
-    outer = {"levels": True, "audit": AUDIT, **outer}
-    if clicks:
-        outer = {"margin": CLICK_MARGIN, "share": CLICK_SHARE, **outer}
-        inner = {"estimate": "one-pass", "S": None, "L": None, **inner}
-    else:
-        inner = {"radius": "posterior", "R": "learn", "S": None, "L": None, **inner}
-    return TrendBank(base=base(dim=problem.dim, memory=Keep(), **inner), **outer)
 
 
 def _tuned(row: Row, problem: Problem, fields: Mapping[str, Any], tuning: str = "paper") -> Compiled:
@@ -474,7 +447,7 @@ def _adaptive(name: str, problem: Problem, tuning: str) -> Compiled:
 
 def restored_policy(data: Any, way_out: str) -> Compiled:
     """The policy of this driftwise that plain data describes, or a BadInput."""
-    policy = restored(data, kinds_of(Compiled, Memory))
+    policy = restored(data, kinds_of(Compiled, Memory), way_out)
     if not isinstance(policy, Compiled):
         raise BadInput("policy", f"{policy!r}"[:80], "a policy of this driftwise", way_out)
     return policy
@@ -482,4 +455,4 @@ def restored_policy(data: Any, way_out: str) -> Compiled:
 
 def called(policy: object) -> str:
     """The name of a policy for tables: that of the catalogue if its class has one there, otherwise its class."""
-    return "Auto" if isinstance(policy, TrendBank) else type(policy).__name__
+    return type(policy).__name__

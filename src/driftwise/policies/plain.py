@@ -79,10 +79,10 @@ def check_revision(digest: str, own: str) -> None:
         raise BadInput("state", got, f"a state of revision {revision_in(own)} of its policy", way_out)
 
 
-def restored(data: Any, kinds: dict[str, type]) -> Any:
+def restored(data: Any, kinds: dict[str, type], way_out: str = "pass policy=") -> Any:
     """The policy that `described` wrote, one of these kinds, or a BadInput."""
     if isinstance(data, list):
-        return tuple(restored(one, kinds) for one in data)
+        return tuple(restored(one, kinds, way_out) for one in data)
     if data == "inf":
         return math.inf
     if not isinstance(data, dict):
@@ -90,13 +90,13 @@ def restored(data: Any, kinds: dict[str, type]) -> Any:
     name = data.get("type")
     kind = kinds.get(name) if isinstance(name, str) else None
     if kind is None:
-        raise BadInput("policy", name, "a policy of this driftwise, and no function of your own", "pass policy=")
-    given = {one: restored(value, kinds) for one, value in data.items() if one != "type"}
+        raise BadInput("policy", name, "a policy of this driftwise, and no function of your own", way_out)
+    given = {one: restored(value, kinds, way_out) for one, value in data.items() if one != "type"}
     known = {one.name for one in fields(kind)}
     needed = {one.name for one in fields(kind) if not one.metadata.get("later")}
     if not needed <= set(given) <= known:
         odd = sorted((set(given) - known) | (needed - set(given)))
-        raise BadInput("policy", f"{name} with other fields: {', '.join(odd)}", f"the fields of {name}", "pass policy=")
+        raise BadInput("policy", f"{name} with other fields: {', '.join(odd)}", f"the fields of {name}", way_out)
     return kind(**given)
 
 

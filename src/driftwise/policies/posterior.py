@@ -7,8 +7,7 @@ from typing import Any, ClassVar
 
 from driftwise.errors import BadInput
 from driftwise.kernels import point
-from driftwise.kernels.belief import ODDS
-from driftwise.kernels.glm import QUANTILE
+from driftwise.kernels.glm import ODDS, QUANTILE
 from driftwise.kernels.point import Floats
 from driftwise.policies.base import Compiled
 from driftwise.policies.glm import GeneralizedUCB
@@ -23,7 +22,7 @@ class PosteriorUCB(GeneralizedUCB):
 
     z is a quantile of the Laplace posterior of a θ that is N(0, S²/d). The ridge inside the estimating equation is lam;
     lam=None is d/S². The mean of an arm is μ(x'θ̂), its bonus μ(z) - μ(x'θ̂). Nothing is projected, and no theorem
-    covers it. S=None is 3, and in a TrendBank it follows the log odds seen. L=None accepts arms of any length.
+    covers it. S=None is 3. L=None accepts arms of any length.
     """
 
     lam: float | None = None  # type: ignore[assignment]

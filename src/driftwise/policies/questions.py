@@ -203,7 +203,7 @@ class Asked(Protocol):
 
     def priced(self, state: Any, arms: ArmSet, costs: Floats, draw: int | None) -> tuple[Choice, Floats]:
         """The choice where costs are subtracted from scores, with its score less its cost, and the probability of every
-        arm. Asked of a policy that ranks alone."""
+        arm. Asked of a policy that ranks alone; of one that also draws, with no costs too."""
         scores = self.scores(state, arms, draw)
         totals = scores.score - costs
         arm = int(totals.argmax())

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 from driftwise._internal.validate import real
 from driftwise.errors import BadInput
-from driftwise.kernels import belief, point
-from driftwise.kernels.linear import CONSTANT, WEIGHTED
+from driftwise.kernels import point
+from driftwise.kernels.linear import CONSTANT, QUANTILE, WEIGHTED
 from driftwise.policies.border import log_confidence
 from driftwise.theory.radius import cheung_radius
 
@@ -22,7 +22,7 @@ RadiusName: TypeAlias = Literal["weighted", "cheung", "posterior"]
 
 # The smallest R beside an S: the ridge R²d/S² must not be lost by rounding in sums of a million arms.
 FAINTEST = 1e-5
-_NOISE = 'pass the standard deviation of the noise, or radius="posterior" with R="learn"'
+_NOISE = 'pass the standard deviation of the noise, or play "Auto", which learns it'
 
 
 class Norm(NamedTuple):
@@ -63,8 +63,6 @@ class Radius:
 
     def check(self, policy: LinearUCB) -> None:
         """Refuse settings for which the radius is not defined."""
-        if not policy.memory.still:
-            raise BadInput("radius", policy.radius, 'radius="posterior" with a Trend', "pass it, or another memory")
 
     def check_uniform(self, policy: LinearUCB) -> None:
         """Refuse uniform=True if the radius cannot hold at all rounds."""
@@ -108,34 +106,28 @@ class Cheung(Radius):
         # A whole number larger than a machine word is converted, because compiled code does not accept it.
         return float(cheung_radius(
             policy.memory.numbers()[2], float(policy.dim), policy.ridge, log_confidence(policy),
-            float(policy.S or 0.0), policy.reach, policy.noise,
+            float(policy.S), policy.reach, policy.noise,
         ))  # fmt: skip
 
 
 class Posterior(NoTheorem):
-    """A posterior quantile (docs/math.md#posterior-radius). Only it learns noise and scale and follows a Trend."""
+    """A posterior quantile (docs/math.md#posterior-radius)."""
 
-    untold = ("lam", "S", "L")
+    untold = ("lam", "L")
 
     def check_noise(self, R: Any) -> None:
-        """R as a number, "learn", or ("learn", a first guess)."""
-        guess = isinstance(R, (tuple, list)) and len(R) == 2 and R[0] == "learn"
-        if R != "learn":
-            real("R", R[1] if guess else R, 0.0, low_open=True, way_out=_NOISE)
+        real("R", R, 0.0, low_open=True, way_out=_NOISE)
 
     def check(self, policy: LinearUCB) -> None:
         if policy.two_matrix is not None:
             wanted = 'one matrix with radius="posterior"'
             raise BadInput("two_matrix", policy.two_matrix, wanted, "leave two_matrix out")
-        if not policy.learns and policy.lam is None and policy.noise < FAINTEST * float(policy.S or 0.0):
+        if policy.lam is None and policy.noise < FAINTEST * policy.S:
             wanted = f"R of at least {FAINTEST:g} S: a smaller ridge than that makes is lost in rounding"
             raise BadInput("R", policy.R, wanted, "pass a larger R, or a ridge as lam")
-        if policy.lam is not None and policy.learns:
-            wanted = "lam=None, the ridge R²d/S² that follows what is learned of R and S"
-            raise BadInput("lam", policy.lam, wanted, "leave lam out, or tell R and S")
 
     def beta(self, policy: LinearUCB) -> float:
-        return belief.QUANTILE * policy.noise
+        return QUANTILE * policy.noise
 
 
 RADII: dict[str, Radius] = {"weighted": Radius(), "cheung": Cheung(), "posterior": Posterior()}

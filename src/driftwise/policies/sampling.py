@@ -22,7 +22,6 @@ from driftwise.policies.arms import Arms, ArmSet, Choice, Scores
 from driftwise.policies.base import Compiled
 from driftwise.policies.linear import LinearUCB
 from driftwise.policies.live import Entries, report
-from driftwise.policies.memory import KINDS, offered
 from driftwise.policies.posterior import PosteriorUCB
 from driftwise.policies.rule import SAMPLED, Radius
 from driftwise.policies.state import State
@@ -127,9 +126,6 @@ class LinearSampling(Sampling, LinearUCB):
         one_of("optimistic", self.optimistic, [True, False])
         if self.optimistic and self.drawn == "theta":
             raise BadInput("optimistic", True, 'drawn="multiplier": a θ has no sign', "leave it out")
-        if not getattr(self.memory, "still", True):
-            wanted = offered(kind for kind in KINDS.values() if kind.still)
-            raise BadInput("memory", self.memory, wanted, 'a trend is for LinearUCB with radius="posterior"')
         super().__post_init__()
 
     @property

@@ -109,8 +109,29 @@ def choose_from(policy: Compiled, state: State, region: Region, number: int = AC
         wanted = 'optimistic=True: a multiplier below 0 makes an index that is largest nowhere near the edge'
         raise BadInput("arms", f"{type(region).__name__} for {type(policy).__name__}", wanted, _LISTS)
     peak = region.peak(index)
+    if policy.own_form:
+        return _by_form(policy, state, region, peak, number)
     found = policy.best_of(state, peak.x.reshape(1, -1, 1), number)
     return _choice(peak, found.mean, found.bonus, index.score(peak.top))
+
+
+# Coordinates of a point that are smaller, in those of its largest one, are rounding of a search.
+_ROUNDING = 1e-12
+
+
+def _by_form(policy: Compiled, state: State, region: Region, peak: Peak, number: int) -> Choice:
+    """The choice with mean and bonus as the form has them. To such a policy a coordinate that is not 0 is a feature
+    that was seen, so that one of rounding becomes 0."""
+    size = np.abs(peak.x)
+    tiny = (size > 0.0) & (size < _ROUNDING * size.max())
+    if peak.number is None and tiny.any() and region.contains(x := np.where(tiny, 0.0, peak.x)):
+        peak = peak._replace(x=x)
+    index = index_of(policy, state, number)  # the search has changed it
+    score = index.score(float(index.values(peak.x[None])[0]))
+    top = index.score(peak.top)
+    index.form[page.WEIGHT] = 0.0
+    mean = index.score(float(index.values(peak.x[None])[0]))
+    return _choice(peak, mean, score - mean, top)
 
 
 def _at_once(ball: Callable[..., int], live: LiveCalls, state: State, image: tuple[Floats, bool]) -> Choice:

@@ -20,7 +20,7 @@ from driftwise.kernels.point import CLOCK, FLAGS, HEAD, KEY_HIGH, KEY_LOW, SINCE
 NO_SCRATCH = np.zeros(0)
 
 # Files always have the sizes before this one.
-FIRST_LATER_SIZE = groups.StateSizes._fields.index("lags")
+FIRST_LATER_SIZE = groups.StateSizes._fields.index("beliefs")
 # A larger state is most likely an error in a window or a horizon.
 MOST_NUMBERS = 2**31
 
@@ -118,8 +118,8 @@ class State:
     counters (K, 8) has clock, observations, weights, squared weights, last restart, and what was dropped, lost or
     failed; the key is for draws. A window adds ring and cursor. Generalized linear policies add the history as atoms
     (d, capacity) with weights and targets (K, capacity), the estimate theta, the point of the ball shown to the rule,
-    and its Hessian H. Policies that adapt add marks, notes and scores. Lanes with a separate level have their own
-    groups: level_G, level_b, level_counters, level_scores, filters of the level, and evidence.
+    and its Hessian H. Policies that adapt add marks, notes and scores. Auto has no sums; it has mean, spread and trust
+    of its lanes, and a gauge.
 
     One thread at a time: a state in use refuses a second one. `owner` is the digest of the policy it belongs to.
     """
@@ -238,8 +238,11 @@ class State:
         sizes, owner = facts.get("sizes"), facts.get("policy")
         floats, ints = arrays.get("floats"), arrays.get("ints")
         least, most = FIRST_LATER_SIZE, len(groups.StateSizes._fields)
-        if not isinstance(sizes, list) or not least <= len(sizes) <= most or not isinstance(owner, str):
+        if not isinstance(sizes, list) or len(sizes) < least or not isinstance(owner, str):
             raise BadInput("data", "no sizes or no policy", "the header of a state", _ANEW)
+        if len(sizes) > most:
+            wanted = f"a state of this version, which has at most {most}"
+            raise BadInput("data", f"{len(sizes)} sizes", wanted, "make a new one and let it learn the log")
         if not all(type(size) is int and size >= 0 for size in sizes):
             raise BadInput("data", "sizes out of range", "the sizes of a state's groups", _ANEW)
         return Layout(sizes).state(floats, ints, owner, _ANEW)

@@ -8,20 +8,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from driftwise.errors import BadInput
-from driftwise.kernels import belief
 from driftwise.kernels.adapt.book import EXCESS, LEAST, TICK
+from driftwise.kernels.auto.gauge import AVERAGE, ERROR_WEIGHT, EVIDENCE, GUESSED, KNOWN, LAST, LEANS, SEEN, TURN
 from driftwise.kernels.groups import COUNTERS, DEMANDS
 from driftwise.kernels.point import (
     ATOMS,
     CLOCK,
     COUNT,
+    DIM,
     DROPPED,
     FAILED,
-    GUESS,
     HEAD,
     LANES,
     LOST,
-    MASS,
     REMOVED,
     ROOM,
     SINCE,
@@ -38,8 +37,6 @@ from driftwise.policies.state import State
 LATEST = 2.0**53
 # Sums of possible observations are smaller.
 MOST_SUM = 1e250
-# Units of features, and 1 over them, are smaller.
-LARGEST = 2e150
 _AGAIN = "load the last state that was saved whole"
 
 
@@ -53,8 +50,8 @@ class Vetted(NamedTuple):
 
     @property
     def believes(self) -> bool:
-        """Whether noise, scale or a trend are learned: then sums need a margin for further arithmetic."""
-        return "gauge" in self.groups or "lag" in self.groups
+        """Whether noise and scale are learned: then sums need a margin for further arithmetic."""
+        return "gauge" in self.groups
 
 
 def _no(name: str, got: str, wanted: str) -> BadInput:
@@ -132,32 +129,16 @@ def _check_arms(vetted: Vetted, name: str, columns: Floats) -> None:
         raise _no(name, f"a vector of norm {longest:g}", f"norms up to L = {vetted.L:g}")
 
 
-def _bounded(products: Floats, one: Floats, other: Floats) -> bool:
-    """Whether products are within the squares of their factors, by Cauchy and Schwarz, up to rounding."""
-    left, right = (np.sqrt(np.maximum(np.diagonal(squares, axis1=1, axis2=2), 0.0)) for squares in (one, other))
-    lower = np.tril(np.ones(products.shape[1:], dtype=bool))
-    most = np.maximum(left[:, :, None] * right[:, None, :], right[:, :, None] * left[:, None, :])
-    return bool((np.abs(products) <= 1.0001 * most + 1e-9)[:, lower].all())
-
-
 def _check_gauge(vetted: Vetted, name: str, gauge: Floats) -> None:
-    """Check the sums for noise and scale: sums of squares of rewards, of which one was seen if one is above 0."""
-    squares = gauge[[belief.REWARD_SQUARES, belief.NORM_SQUARES]]
-    seen, weight = gauge[belief.SEEN], gauge[belief.GUESSED] + gauge[belief.ERROR_WEIGHT]
-    learns = gauge[belief.GUESSED] > 0.0 or gauge[belief.ERROR_WEIGHT] > 0.0 or gauge[belief.ERRORS] > 0.0
-    good = (gauge >= 0.0).all() and (gauge <= MOST_SUM).all() and seen <= LATEST
-    good = good and (seen >= 1.0 or not squares.any()) and (weight > 0.0 or not learns)
-    if good and gauge.size > belief.GAUGE:
-        good = _units_are_sound(*gauge[belief.UNITS :].reshape(3, -1)) and gauge[belief.DOUBT] <= 1.0
-    if not good or ((squares > 0.0) & (squares < 1.0 / MOST_SUM)).any():
-        raise _no(name, "a number out of range", "sums of squares of the rewards that were seen")
-
-
-def _units_are_sound(squares: Floats, counts: Floats, inverses: Floats) -> bool:
-    """Whether units are no less than the root mean squares of what was seen, and 1 where nothing was."""
-    seen = counts > 0.0
-    most = np.where(seen, np.maximum(squares, 1e-300) / np.maximum(counts, 1.0) * inverses * inverses, inverses)
-    return bool((inverses > 1.0 / LARGEST).all() and (inverses <= LARGEST).all() and (most <= 1.0 + 1e-6).all())
+    """Check what Auto knows: counts, sums of squares, units, and a first guess that has some weight."""
+    d = int(vetted.flags[DIM])
+    squares, counts, inverse = gauge[KNOWN : KNOWN + 3 * d].reshape(3, -1)
+    good = 0.0 <= gauge[SEEN] <= LATEST and (np.abs(gauge) <= MOST_SUM).all()
+    good = good and (np.delete(gauge[:KNOWN], [AVERAGE, LAST, EVIDENCE, LEANS]) >= 0.0).all()
+    good = good and gauge[GUESSED] + gauge[ERROR_WEIGHT] > 0.0 and gauge[TURN] in range(d)
+    good = good and (counts >= 0.0).all() and (squares >= 0.0).all() and (inverse > 0.0).all()
+    if not good or ((counts > 0.0) & (squares == 0.0)).any():
+        raise _no(name, "a number out of range", "what rewards say of noise, scale and units")
 
 
 _CHECKS: dict[str, Callable[[Vetted, str, Any], None]] = {
@@ -179,10 +160,6 @@ _LIMITS = {
         lambda vetted, notes: bool(0.0 <= notes[TICK] <= LATEST and abs(notes[EXCESS]) < 1e300),
         "a clock out of range", "a clock from 0 to 2^53",
     ),
-    "filters": Limit(  # every filter of a level has some weight
-        lambda vetted, filters: _some(filters[:, [GUESS, MASS]].T, LATEST),
-        "a weight out of range", "weights from 0 on, not all 0",
-    ),
     "key": Limit(
         lambda vetted, key: bool(((key >= 0) & (key <= 0xFFFFFFFF)).all()),
         "a half of a key out of range", "two whole numbers of 32 bits",
@@ -191,22 +168,13 @@ _LIMITS = {
         lambda vetted, matrices: bool((np.diagonal(matrices, axis1=1, axis2=2) > 0.0).all()),
         "a diagonal that is not above 0", "Hessians with a ridge",
     ),
-    "products": Limit(
-        lambda vetted, products: not vetted.believes or _bounded(products, products, products),
-        "an entry larger than its diagonal allows", "sums of products",
-    ),
-    "products with lags": Limit(
-        lambda vetted, products: not vetted.believes
-        or _bounded(products, vetted.groups["G"], vetted.groups["lag_square"]),
-        "an entry larger than its diagonal allows", "sums of products",
-    ),
     "scores": Limit(  # those of a bank are weights; BOB's are logarithms
         lambda vetted, scores: not (np.abs(scores) > 1e300).any()
         and (not vetted.flags[LANES] == len(scores) > 1 or _some(scores, np.inf)),
         "numbers out of range", "weights from 0 on, not all 0, or log scores up to 1e300",
     ),
     "shares": Limit(
-        lambda vetted, shares: bool((shares >= 0.0).all() and 0.0 < shares.sum() <= 2.0),
+        lambda vetted, shares: bool((shares >= 0.0).all() and 0.0 < shares.sum() <= 2.0 + 1e-9),
         "numbers out of range", "weights from 0 on that add up to 1",
     ),
     "squares": Limit(

@@ -7,15 +7,12 @@ from __future__ import annotations
 
 import math
 
-from driftwise._internal.elementary import exp, log
+from driftwise._internal.elementary import exp
 from driftwise.kernels import part, piece
 from driftwise.kernels.adapt.book import ALL, TAKEN_OVER, pass_time_
 from driftwise.kernels.adapt.lane import Adaptation, Given, Lane
 from driftwise.kernels.cut import Vector
 from driftwise.kernels.point import BACK, GAP, SHARE, Adapting, Floats, Lesson, Point
-
-# The smallest density of a bank, as a part of the density of its best memory.
-LEAST_DENSITY = 1e-300
 
 
 @piece
@@ -42,26 +39,17 @@ def bank_best(weights: Vector) -> int:
 
 
 @piece
-def bank_pay_(weights: Floats, surprise: Floats, share: float) -> float:
-    """weight·e^-surprise, normalised, then mixed with the uniform: a memory that was wrong for long can recover.
-
-    A memory that still sleeps has infinite surprise and weight 0. Returns the log of the density of the whole bank,
-    with the weights from before.
-    """
-    lanes, awake = weights.size, 0
-    least = math.inf
+def bank_pay_(weights: Floats, surprise: Floats, share: float) -> None:
+    """weight·e^-surprise, normalised, then mixed with the uniform: a memory that was wrong for long can recover."""
+    lanes, least, total = weights.size, math.inf, 0.0
     for k in range(lanes):
         least = min(least, surprise[k])
-        awake += 1 if surprise[k] < math.inf else 0
-    before, total = 0.0, 0.0
     for k in range(lanes):
-        before += weights[k]
         weights[k] *= exp(least - surprise[k])
         total += weights[k]
     keep = (1.0 - share) / total if total > 0.0 else 0.0
     for k in range(lanes):
-        weights[k] = keep * weights[k] + (share / awake if surprise[k] < math.inf else 0.0)
-    return log(max(total / before, LEAST_DENSITY)) - least
+        weights[k] = keep * weights[k] + share / lanes
 
 
 @piece
@@ -78,37 +66,28 @@ def bank_return_(point: Point, own: Adapting, lane: int, best: int) -> None:
     own.marks[TAKEN_OVER] += 1
 
 
-@piece
-def bank_wake_(point: Point, own: Adapting, lane: int, source: int) -> None:
-    """A memory that wakes starts like one that took data over."""
-    own.scores[lane] = own.scores[source] * exp(-point.table[0, BACK])
-
-
 def bank_of(lane: Lane[Given]) -> Adaptation[Given]:
     """A bank over the lanes of a family."""
     foretell_, follow_ = lane.foretell_, lane.follow_
-    paid_, may_follow, wake_ = lane.paid_, lane.may_follow, lane.wake_
 
     @part
     def before_(point: Point, lesson: Lesson, lanes: Given, own: Adapting) -> tuple[int, int, int]:
         """All memories are paid and learn."""
-        turns, density = pass_time_(own, lesson.ticks), 0.0
+        turns = pass_time_(own, lesson.ticks)
         if foretell_(point, lesson, lanes, own):
-            density = bank_pay_(own.scores, lanes.surprise, point.table[0, SHARE])
-        paid_(point, lesson, density, lanes)
+            bank_pay_(own.scores, lanes.surprise, point.table[0, SHARE])
         return ALL, lesson.arm, turns
 
     @part
     def after_(
         point: Point, rho: Floats, lesson: Lesson, largest: float, turns: int, lanes: Given, own: Adapting
     ) -> None:
-        """A longer memory far behind the best one takes over the best one's data; memories that are due wake."""
+        """A longer memory far behind the best one takes over the best one's data."""
         best = bank_best(own.scores)
         behind = bank_behind(point, own, best)
         for k in range(best + 1, lanes.sums.counters.shape[0]):
-            if own.scores[k] < behind and may_follow(point, k, best, lanes):
+            if own.scores[k] < behind:
                 follow_(k, best, lanes)
                 bank_return_(point, own, k, best)
-        wake_(point, lesson, lanes, own)
 
     return Adaptation(before_, after_)

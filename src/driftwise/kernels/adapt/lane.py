@@ -1,5 +1,4 @@
-"""What an adaptation asks of a lane: the pieces that a family supplies, and those of lanes that differ only in the
-length of their memory."""
+"""What an adaptation asks of a lane: the pieces that a family supplies."""
 
 from __future__ import annotations
 
@@ -48,39 +47,8 @@ class LaneFresh(Protocol[GivenIn]):
     def __call__(self, point: Point, lane: int, lanes: GivenIn) -> None: ...
 
 
-class LanePaid(Protocol[GivenIn]):
-    """Takes note of the log density that all lanes together gave a reward."""
-
-    def __call__(self, point: Point, lesson: Lesson, density: float, lanes: GivenIn) -> None: ...
-
-
-class LaneMayFollow(Protocol[GivenIn]):
-    """Says whether a lane can take over the data of another."""
-
-    def __call__(self, point: Point, lane: int, other: int, lanes: GivenIn) -> bool: ...
-
-
-class LaneWake(Protocol[GivenIn]):
-    """Wakes the lanes whose time has come."""
-
-    def __call__(self, point: Point, lesson: Lesson, lanes: GivenIn, own: Adapting) -> None: ...
-
-
 @part
 def _never_fresh(point: Point, lane: int, lanes: Lanes) -> None: ...
-
-
-@part
-def _not_noted(point: Point, lesson: Lesson, density: float, lanes: Lanes) -> None: ...
-
-
-@part
-def _always(point: Point, lane: int, other: int, lanes: Lanes) -> bool:
-    return True
-
-
-@part
-def _none_sleeps(point: Point, lesson: Lesson, lanes: Lanes, own: Adapting) -> None: ...
 
 
 class Lane(NamedTuple, Generic[Given]):
@@ -90,9 +58,6 @@ class Lane(NamedTuple, Generic[Given]):
     foretell_: LaneForetell[Given]
     follow_: LaneFollow[Given]
     fresh_: LaneFresh[Given] = _never_fresh
-    paid_: LanePaid[Given] = _not_noted
-    may_follow: LaneMayFollow[Given] = _always
-    wake_: LaneWake[Given] = _none_sleeps
 
 
 class Before(Protocol[GivenIn]):

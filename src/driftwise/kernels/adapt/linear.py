@@ -10,7 +10,6 @@ from driftwise.kernels import formula, part, piece
 from driftwise.kernels.adapt.book import sound_marks
 from driftwise.kernels.adapt.lane import Lane
 from driftwise.kernels.adapt.lesson import KINDS, LessonOfLanes, adaptation_of, any_of, lesson_under, who_acts
-from driftwise.kernels.belief import Gauge
 from driftwise.kernels.foretell import LaneScratch, fill_slots_, foretell_eight_, lane_shapes
 from driftwise.kernels.groups import Adapting, History, Sums, adapting_of, history_of, sums_of
 from driftwise.kernels.index import ScoreScratch
@@ -21,7 +20,6 @@ from driftwise.kernels.memories.sums import follow_, fresh_lane_
 from driftwise.kernels.point import (
     ADAPT,
     MEMORY,
-    ONLY,
     RULE,
     SCORE_NOISE,
     SCORE_RIDGE,
@@ -45,7 +43,7 @@ class BankScratch(NamedTuple):
 @formula
 def bank_shapes(d: int, lanes: int) -> Shapes:
     """The shapes of its fields."""
-    return lane_shapes(d, 0), (lanes,)
+    return lane_shapes(d), (lanes,)
 
 
 bank_scratch_size, bank_scratch_of = carved_from(BankScratch, bank_shapes)
@@ -76,13 +74,12 @@ def lane_foretell_(point: Point, lesson: Lesson, lanes: Lanes, own: Adapting) ->
     if lesson.arm < 0 or count == 1:
         return False
     noise, ridge = point.table[0, SCORE_NOISE], point.table[0, SCORE_RIDGE]
-    nothing = Gauge(lanes.surprise[: int(ONLY)])  # features have no units here
     for first in range(0, count, EIGHT):
         for slot in range(EIGHT):
             slots.who[slot] = min(first + slot, count - 1)
             slots.ridge[slot] = ridge
-        fill_slots_(lesson.X, lesson.at, lesson.arm, nothing, sums.G, sums.b, slots)
-        foretell_eight_(slots, False, False)
+        fill_slots_(lesson.X, lesson.at, lesson.arm, sums.G, sums.b, slots)
+        foretell_eight_(slots)
         for slot in range(min(EIGHT, count - first)):
             error, square = (lesson.reward - slots.value[slot]) / noise, slots.square[slot]
             lanes.surprise[first + slot] = 0.5 * (log1p(square) + error * error / (1.0 + square))

@@ -1,6 +1,6 @@
 """Memories: the weight of an observation of a given age, as the three phases of learning carry it out.
 
-An observation born at time s counts at time t with weight 1 (Keep), γ^(t-s) (Fade, Trend), 1 while t-s < length
+An observation born at time s counts at time t with weight 1 (Keep), γ^(t-s) (Fade), 1 while t-s < length
 (Window), 1 if s lies after the last multiple of the period up to t (Restart). Each memory is a file of pieces:
 
     run_      phase one: time passes, and old observations leave. Returns the factor by which the sums still fade.

@@ -1,7 +1,6 @@
 """Memories by their flag, and the phases that branch at run time on the memory, for live entries and adaptations.
 
-`sums` is for linear lanes, `atoms` for generalized linear ones, whose history is atoms as well; `trends` also knows
-memories for which θ moves.
+`sums` is for linear lanes, `atoms` for generalized linear ones, whose history is atoms as well.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from functools import cache
 
 from driftwise.kernels import piece
 from driftwise.kernels.groups import History, Sums
-from driftwise.kernels.memories import fade, keep, restart, restart_at, trend, window
+from driftwise.kernels.memories import fade, keep, restart, restart_at, window
 from driftwise.kernels.memories.phases import MemoryPieces, Phases, phases_of
 from driftwise.kernels.point import MEMORY, Lesson, Point
 
@@ -20,7 +19,6 @@ KINDS = (
     fade.KIND,
     window.KIND,
     restart.KIND,
-    trend.KIND,
     restart_at.KIND,
 )
 MEMORIES = {kind.code: kind for kind in KINDS}
@@ -78,12 +76,11 @@ def either(code: int, own: MemoryPieces, other: MemoryPieces) -> MemoryPieces:
     )
 
 
-def _any(name: str, moves: bool, with_atoms: bool) -> Phases:
-    """The phases of the memory in the flag; with `moves`, also of memories for which θ moves."""
+def _any(name: str, with_atoms: bool) -> Phases:
+    """The phases of the memory in the flag."""
     made = keep.KIND.sums._replace(name=name)
     for kind in reversed(MEMORIES.values()):
-        if moves or kind.still:
-            made = either(kind.code, (with_atoms and kind.atoms) or kind.sums, made)
+        made = either(kind.code, (with_atoms and kind.atoms) or kind.sums, made)
     return phases_of(made)
 
 
@@ -94,6 +91,5 @@ def lessons_of(code: int, with_atoms: bool = False) -> Phases:
     return phases_of((with_atoms and kind.atoms) or kind.sums)
 
 
-sums = _any("any", moves=False, with_atoms=False)
-atoms = _any("any_atoms", moves=False, with_atoms=True)
-trends = _any("any_trend", moves=True, with_atoms=False)
+sums = _any("any", with_atoms=False)
+atoms = _any("any_atoms", with_atoms=True)

@@ -71,13 +71,11 @@ class MemoryPieces(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """A memory by its flag: its pieces for sums alone, those for sums and atoms if they differ, and whether θ stands
-    still in it."""
+    """A memory by its flag: its pieces for sums alone, and those for sums and atoms if they differ."""
 
     code: int
     sums: MemoryPieces
     atoms: MemoryPieces | None = None
-    still: bool = True
 
 
 class Phases(NamedTuple):

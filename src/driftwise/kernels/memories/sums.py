@@ -1,8 +1,7 @@
 """Weighted sums of a lane: faded, added to, cleared, copied.
 
-G = Σ w x x' (lower triangle), twin = Σ w² x x' if a rule needs it, b = Σ w r x; the ridge is never inside. A lane of
-Trend whose stiffness is above 0 also has the sums with w·lag and w·lag². An observation is passed as column `arm` of
-X[at], so that nothing is copied.
+G = Σ w x x' (lower triangle), twin = Σ w² x x' if a rule needs it, b = Σ w r x; the ridge is never inside. An
+observation is passed as column `arm` of X[at], so that nothing is copied.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import math
 
 from driftwise.kernels import piece
 from driftwise.kernels.groups import History, Sums
-from driftwise.kernels.point import CLOCK, COUNT, HEAD, REMOVED, SINCE, SIZE, SQUARES, WEIGHT, Floats, Lesson
+from driftwise.kernels.point import CLOCK, COUNT, HEAD, REMOVED, SINCE, SIZE, SQUARES, WEIGHT, Lesson
 
 
 @piece
@@ -46,44 +45,6 @@ def blend_(lane: int, factor: float, weight: float, lesson: Lesson, sums: Sums) 
 
 
 @piece
-def blend_offset_(
-    lane: int, factor: float, weight: float, lesson: Lesson, center: Floats, row: int, level: float, sums: Sums
-) -> None:
-    """The same for the difference of an observation from center[row] and a level."""
-    X, at, arm, reward = lesson.X, lesson.at, lesson.arm, lesson.reward - level
-    for i in range(sums.b.shape[1]):
-        xi = weight * (X[at, i, arm] - center[row, i])
-        sums.b[lane, i] = factor * sums.b[lane, i] + reward * xi
-        for j in range(i + 1):
-            sums.G[lane, i, j] = factor * sums.G[lane, i, j] + xi * (X[at, j, arm] - center[row, j])
-
-
-@piece
-def shift_lags_(lane: int, factor: float, ticks: float, sums: Sums) -> None:
-    """Increase every lag by `ticks` while weights fade by factor; G and b still have their old values and fade
-    later."""
-    square = ticks * ticks
-    for i in range(sums.b.shape[1]):
-        sums.lag_reward[lane, i] = factor * (sums.lag_reward[lane, i] + ticks * sums.b[lane, i])
-        for j in range(i + 1):
-            g, l1 = sums.G[lane, i, j], sums.lag[lane, i, j]
-            sums.lag_square[lane, i, j] = factor * (sums.lag_square[lane, i, j] + 2.0 * ticks * l1 + square * g)
-            sums.lag[lane, i, j] = factor * (l1 + ticks * g)
-
-
-@piece
-def blend_lags_(lane: int, weight: float, lesson: Lesson, sums: Sums) -> None:
-    """Add one observation to the lagged sums; one of age 0 would change nothing."""
-    X, at, arm, age = lesson.X, lesson.at, lesson.arm, lesson.age
-    for i in range(sums.b.shape[1]):
-        xi = age * weight * X[at, i, arm]
-        sums.lag_reward[lane, i] += lesson.reward * xi
-        for j in range(i + 1):
-            sums.lag[lane, i, j] += xi * X[at, j, arm]
-            sums.lag_square[lane, i, j] += age * xi * X[at, j, arm]
-
-
-@piece
 def clear_(lane: int, sums: Sums) -> None:
     """Forget every observation of a lane; the clock continues."""
     scale_(lane, 0.0, sums)
@@ -113,12 +74,6 @@ def follow_(lane: int, other: int, sums: Sums) -> None:
             sums.G[lane, i, j] = sums.G[other, i, j]
             if sums.twin.shape[0] > 0:
                 sums.twin[lane, i, j] = sums.twin[other, i, j]
-    if sums.lag.shape[0] > 0:  # those of a lane without a slope are 0, so a trend that copies it begins flat
-        for i in range(sums.b.shape[1]):
-            sums.lag_reward[lane, i] = sums.lag_reward[other, i]
-            for j in range(i + 1):
-                sums.lag[lane, i, j] = sums.lag[other, i, j]
-                sums.lag_square[lane, i, j] = sums.lag_square[other, i, j]
     sums.counters[lane, COUNT] = sums.counters[other, COUNT]
     sums.counters[lane, WEIGHT] = sums.counters[other, WEIGHT]
     sums.counters[lane, SQUARES] = sums.counters[other, SQUARES]

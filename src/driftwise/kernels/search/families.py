@@ -9,26 +9,23 @@ import math
 from collections.abc import Callable
 from typing import Protocol
 
-from driftwise._internal.elementary import log, log1p
+from driftwise._internal.elementary import log1p
 from driftwise.kernels import entry, piece, routine, stored_as
-from driftwise.kernels.adapt.belief import ACTING as ACTING
-from driftwise.kernels.adapt.belief import LOOK
 from driftwise.kernels.adapt.book import sound_marks
 from driftwise.kernels.adapt.lesson import who_acts
-from driftwise.kernels.adapt.levels import level_lane
 from driftwise.kernels.algebra import factor_
-from driftwise.kernels.belief import Gauge, believe_, gauge_of, prior_of, quantile_of, trace_of
+from driftwise.kernels.auto.choice import acting
+from driftwise.kernels.auto.gauge import SEEN, scale_of
+from driftwise.kernels.auto.lane import begin_of, cell, rounds_of
+from driftwise.kernels.auto.lesson import AutoView, auto_sound, auto_view
 from driftwise.kernels.chance import normal
 from driftwise.kernels.cut import Matrix, Vector
 from driftwise.kernels.glm import QUANTILE, glm_radius
 from driftwise.kernels.groups import Adapting, Sums, adapting_of, estimate_of, sums_of
-from driftwise.kernels.level import FOUR, Levels, believe_preferences_, center_, guess_of, levels_of
 from driftwise.kernels.linear import linear_factors_, linear_scale, two_matrices
 from driftwise.kernels.links import IDENTITY
 from driftwise.kernels.point import (
-    AUDIT_LANE,
     CLOCK,
-    COUNT,
     DAMAGED,
     DIM,
     DRAWN,
@@ -42,9 +39,9 @@ from driftwise.kernels.point import (
     ONLY,
     POSTERIOR,
     RULE,
+    SHORT,
     SQUARES,
     UPWARD,
-    WEIGHT,
     Floats,
     Ints,
     Point,
@@ -69,9 +66,11 @@ from driftwise.kernels.search.index_form import (
 )
 from driftwise.kernels.solvers.ball import length_of
 
-# Whose index: that of the lane that acts, or what a decision is for (kernels/adapt/belief.py); of a bank of clicks that
-# is judged, the judge's; from 0 on a lane's own.
-JUDGE = -2
+# Whose index: that of the lane that acts; of a bank of clicks that is judged, the judge's; from 0 on a lane's own; for
+# the look of number n, LOOK - n.
+ACTING, JUDGE, LOOK = -1, -2, -4
+# A posterior quantile grows with the data, so that no arm is left for ever.
+WIDENS = 0.45
 
 
 @piece
@@ -112,60 +111,40 @@ def linear_form_(point: Point, row: int, lane: int, sums: Sums, form: IndexForm)
 
 
 @routine
-def belief_form_(
-    point: Point, row: int, lane: int, audit: bool, sums: Sums, gauge: Gauge, form: IndexForm
-) -> None:
-    """θ̂ and a quantile of the belief as belief_scores_ has it, or for a look a theorem's radius with δ = 1/t and the
-    ridge ρ₀ (docs/math.md#audits): R(√d + √(2 log t + d log(1 + tr G/(ρ₀d)))), in whose first part √ρ₀S = R√d."""
-    d, link = form.vec.shape[1], point.flags[LINK]
-    pivot, z = form.vec[PIVOT], form.vec[WHITE]
-    prior = prior_of(point, row, gauge, d)
-    believe_(point, row, lane, prior.played, gauge, sums, form.low, form.other, pivot, z)
-    if audit:
-        grown = d * log1p(trace_of(sums.G, lane, gauge) / (prior.ridge * d))
-        weight = math.sqrt(d) + math.sqrt(2.0 * log(max(2.0, sums.counters[lane, COUNT])) + grown)
-    else:
-        weight = quantile_of(point, row, sums.counters[lane, WEIGHT]) * point.table[row, EXPLORE]
-    plain_(form, int(RISES), link, weight * (prior.noise if link == IDENTITY else 1.0))
-    invert_(form.low, pivot, form.work)
-    estimate_from_(form)
-    set_to_zero_(form.A)
-    add_square_(1.0, form.work, form.A)
-
-
-@routine
-def level_form_(point: Point, row: int, lane: int, levels: Levels, gauge: Gauge, form: IndexForm) -> None:
-    """The index of a lane with a separate level, whose arms are relative to centres: level_scores_."""
-    d, link, vec = form.vec.shape[1], point.flags[LINK], form.vec
-    pivot, z, centre = vec[PIVOT], vec[WHITE], form.other
-    prior, total, first = prior_of(point, row, gauge, d), 0.0, int(ONLY)
-    guess = guess_of(prior, gauge, d)
-    weight = quantile_of(point, row, levels.sums.counters[lane, WEIGHT]) * point.table[row, EXPLORE]
-    plain_(form, int(RISES), link, weight * (prior.noise if link == IDENTITY else 1.0))
-    set_to_zero_(form.A)
-    memories = levels.weights.size // FOUR
-    for turn in range(memories):
-        total += levels.weights[lane % FOUR + turn * FOUR]
-    for turn in range(memories):  # the lane itself comes last, and its θ and centre stay
-        k = lane % FOUR + (lane // FOUR + turn + 1) % memories * FOUR
-        own = k % levels.filters.shape[0]
-        level = center_(point, row, guess, levels.filters, own, 0.0, centre, first)
-        believe_preferences_(k, prior.ridge, gauge, levels.sums, form.low, pivot, z)
-        invert_(form.low, pivot, form.work)
-        share = levels.weights[k] / total
-        add_square_(share, form.work, form.A)
-        estimate_from_(form)
-        form.numbers[page.SHIFT] = level.reward
-        for i in range(d):  # low⁻¹x̄, and with it A x̄ and x̄'A x̄ of this lane
-            t = 0.0
-            for j in range(i + 1):
-                t += form.work[i, j] * centre[first, j]
-            pivot[i] = t
-            form.numbers[page.SHIFT] -= centre[first, i] * vec[THETA, i]
-            form.numbers[page.CONSTANT_PART] += share * t * t
+def auto_form_(view: AutoView, k: int, form: IndexForm) -> None:
+    """What a lane of Auto believes: θ, and the variance x'Ax - 2x'b + c that an arm's value has beside the value of the
+    arm played last. The bonus is √(1 + .45 log(1 + t)) deviations, t at most the lane's memory: that of a list, which
+    depends on every arm's variance, is no quadratic form."""
+    gauge, vec, d = view.gauge, form.vec, form.vec.shape[1]
+    link, C, inverse = view.point.flags[LINK], view.beliefs.spread, view.gauge.inverse
+    scale, first = scale_of(link, gauge), begin_of(view.point, k, d)
+    times = 1.0 + WIDENS * log1p(min(gauge.known[SEEN], rounds_of(view.point, k)))
+    plain_(form, int(RISES), link, math.sqrt(times * scale.noise))
+    last, own = C[first + cell(d, d)], 0.0  # y = Cx̄ in vec[WHITE], and of the offset in `own`
+    for j in range(d):
+        own += C[first + cell(d, j)] * gauge.bar[j]
+    own += last * gauge.bar[d]
+    variance = own * gauge.bar[d]
+    for i in range(d):
+        t = C[first + cell(d, i)] * gauge.bar[d]
+        for j in range(d):
+            t += C[first + cell(max(i, j), min(i, j))] * gauge.bar[j]
+        vec[WHITE, i] = t
+        variance += t * gauge.bar[i]
+    if variance <= 0.0:  # rounding has spoilt it
+        own, variance = 0.0, 1.0
         for i in range(d):
-            for j in range(i, d):
-                vec[TILT, i] += share * form.work[j, i] * pivot[j]
+            vec[WHITE, i] = 0.0
+    for i in range(d):
+        vec[THETA, i] = view.beliefs.mean[k, i] * inverse[i]
+        vec[TILT, i] = -(C[first + cell(d, i)] - vec[WHITE, i] * own / variance) * inverse[i]
+        for j in range(d):
+            t = C[first + cell(max(i, j), min(i, j))] - vec[WHITE, i] * vec[WHITE, j] / variance
+            form.A[i, j] = t * (inverse[i] * inverse[j])
+        if gauge.counts[i] == 0.0:
+            form.A[i, i] += scale.prior
+    form.numbers[page.SHIFT] = view.beliefs.mean[k, d]
+    form.numbers[page.CONSTANT_PART] = last - own * own / variance
 
 
 # ------------------------------------------------------------------------------------------ entries
@@ -201,21 +180,6 @@ def acting_form_(point: Point, own: Adapting, floats: Floats, whose: int, form: 
 
 
 @piece
-def believed_form_(point: Point, own: Adapting, floats: Floats, whose: int, form: IndexForm) -> None:
-    """Beliefs, alone or in a bank, for what a decision is for."""
-    flags, table = point
-    sums, levels, gauge = sums_of(flags, floats), levels_of(flags, floats), gauge_of(flags, floats)
-    with_level = level_lane(levels.weights, levels.evidence)
-    if with_level >= 0 and whose == ACTING:
-        level_form_(point, int(table.shape[0] - levels.weights.size + with_level), with_level, levels, gauge, form)
-        return
-    look = whose <= LOOK
-    audited = int(table[0, AUDIT_LANE])
-    lane, row = (audited, audited) if look else who_acts(point, own)
-    belief_form_(point, row, lane, look, sums, gauge, form)
-
-
-@piece
 def generalized_form_(point: Point, own: Adapting, floats: Floats, whose: int, form: IndexForm) -> None:
     """The generalized linear families: of the acting lane, of one lane, or of a judge."""
     flags, table = point
@@ -245,8 +209,18 @@ def generalized_form_(point: Point, own: Adapting, floats: Floats, whose: int, f
 
 
 form_linear_ = forming("form_linear_", acting_form_)
-form_belief_ = forming("form_belief_", believed_form_)
 form_glm_ = forming("form_glm_", generalized_form_)
+
+
+@entry
+def form_auto_(flags: Ints, table: Matrix, floats: Vector, ints: Ints, scratch: Vector, whose: int) -> int:
+    """The index of Auto's lane that acts, or for a look of the one that looks ask."""
+    view = auto_view(flags, table, floats, ints)
+    if not auto_sound(view):
+        return DAMAGED
+    k = acting(view.point, view.gauge, view.beliefs) if whose > LOOK else int(table[0, SHORT])
+    auto_form_(view, k, index_form_of(scratch, flags[DIM]))
+    return FINE
 
 
 @routine

@@ -36,7 +36,8 @@ def scores_on(form: IndexForm) -> ScoreScratch:
     """Scores of one arm whose factors are those of the form, its mean and bonus places of numbers."""
     mean, bonus = cut(form.numbers, MEAN, (1,)), cut(form.numbers, BONUS, (1,))
     vec, Y = form.vec, cut(form.vec[FIRST], 0, (form.vec.shape[1], 1))
-    return ScoreScratch(mean, bonus, vec[SECOND], form.low, form.other, vec[PIVOT], vec[WHITE], Y)
+    low, other, more = form.low, form.other, form.rows
+    return ScoreScratch(mean, bonus, vec[SECOND], low, other, vec[PIVOT], vec[WHITE], Y, more, vec[SECOND])
 
 
 @entry

@@ -17,8 +17,8 @@ from driftwise._internal.sources import source_hash
 from driftwise.data.outcomes import Outcomes, walk
 from driftwise.kernels.point import Floats
 from driftwise.lab.sets import ListedSet
+from driftwise.policies.auto import Auto
 from driftwise.policies.half_life import convert_memory
-from driftwise.policies.linear import LinearUCB
 from driftwise.policies.memory import Fade, Keep
 from driftwise.policies.names import make
 from driftwise.policies.own import asked
@@ -29,9 +29,6 @@ HALF_LIVES = (125, 250, 500, 1000, 2000, 4000, 8000, 16000, 32000)
 # The draws on which the best setting of a grid is chosen. Only that one and the default play the other draws.
 SCOUTS = 2
 STATIC, AUTO, CLICKS, HALF_LIFE, PERSISTENCE = "static", "Auto", "Auto, clicks", "half-life 2000", "persistence"
-# Sources of Auto only: a change of them does not repeat the plays of static policies.
-_ADAPTIVE = ("kernels/adapt", "kernels/belief.py", "kernels/level.py", "kernels/foretell.py", "policies/adapt.py",
-             "policies/trend_bank.py")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -61,10 +58,9 @@ class Contender:
 
 def contenders(dim: int, clicks: bool) -> dict[str, Contender]:
     """Our policies for a set of this dimension, and persistence, by name."""
-    untold: dict[str, Any] = {"dim": dim, "radius": "posterior", "R": "learn", "S": None, "L": None}
-    found: dict[str, Any] = {STATIC: LinearUCB(memory=Keep(), **untold)}
+    found: dict[str, Any] = {STATIC: Auto(dim=dim, memory=Keep())}
     for rounds in HALF_LIVES:
-        found[f"half-life {rounds}"] = LinearUCB(memory=Fade(convert_memory(rounds, "half_life", "forget")), **untold)
+        found[f"half-life {rounds}"] = Auto(dim=dim, memory=Fade(convert_memory(rounds, "half_life", "forget")))
     found[AUTO] = make("Auto", dim=dim)
     if clicks:
         found[CLICKS] = make("Auto", dim=dim, link="logistic")
@@ -73,8 +69,7 @@ def contenders(dim: int, clicks: bool) -> dict[str, Contender]:
 
 
 def _ours(name: str, policy: Any) -> Contender:
-    adaptive, one_of_many = name in (AUTO, CLICKS), name.startswith("half-life")
-    sources = source_hash("kernels", "theory", "policies", without=() if adaptive else _ADAPTIVE)
+    sources, one_of_many = source_hash("kernels", "theory", "policies"), name.startswith("half-life")
     default = name == HALF_LIFE or not one_of_many
     return Contender(
         play_digest(f"{sources} {policy!r}"), lambda log, seed: played_set(policy, log, seed), shuffled=default,

@@ -147,7 +147,7 @@ def drift_card(track: Track) -> Html:
     best = track.lasting(found.best) if found.best in found.memories else "–"
     remembers = track.lasting(found.remembers)
     # While a level is in use, its own lanes play; the weights are those of the other lanes.
-    among = "of memories without a level, " if found.level is not None and found.level.believed else ""
+    among = "of memories without a level, " if found.level is not None and found.level.moves else ""
     said: list[object] = [tag(
         "p", "Remembers ", tag("b", remembers),
         "" if found.days is None or remembers == EVERYTHING else f" ({span(found.days * 86400.0)})",
