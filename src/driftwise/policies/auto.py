@@ -339,7 +339,7 @@ class Auto(Compiled):
 
     def report(self, state: State) -> dict[str, float]:
         """The memory that plays and whether it follows a trend, the noise, and the evidence that a level moves by
-        itself (above 3 that is believed) with the rounds of the likeliest one."""
+        itself (above 4 that is believed) with the rounds of the likeliest one."""
         row = self.rows[self.played(state)]
         seen = {"memory": row.rounds, "trend": float(row.sloped)}
         if self.link == "identity":
