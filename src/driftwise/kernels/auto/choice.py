@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 from driftwise._internal.elementary import log1p
 from driftwise.kernels import formula, loop, piece
@@ -58,13 +59,23 @@ def given_last_(first: int, C: Floats, gauge: Gauge, y: Floats) -> float:
     return max(times_packed_(first, D, D, C, gauge.bar, y), 1e-300)
 
 
+class Widths(NamedTuple):
+    """Mean and variance of every arm's value, and two more numbers of it as scratch."""
+
+    mean: Floats
+    square: Floats
+    cross: Floats
+    term: Floats
+
+
 @loop
 def widths_(
     X: Floats, at: int, k: int, first: int, prior: float, gauge: Gauge, beliefs: Beliefs, y: Floats, variance: float,
-    mean: Floats, square: Floats, cross: Floats, term: Floats,
+    arms: Widths,
 ) -> None:
     """Mean and variance of every arm's value as a lane believes; the variance is that given the value of the arm
     played last, so that an offset common to all costs no exploration."""
+    mean, square, cross, term = arms
     C, m, d, n = beliefs.spread, beliefs.mean, gauge.counts.size, mean.size
     row = first + cell(d, 0)
     for a in range(n):  # the offset
@@ -123,10 +134,10 @@ def weigh_arms_(
     first = begin_of(point, short, d)
     rounding = ROUNDING * beliefs.spread[first + cell(d, d)]
     variance = given_last_(first, beliefs.spread, gauge, y)
-    widths_(X, at, short, first, scale.prior, gauge, beliefs, y, variance, rough, share, cross, term)
+    widths_(X, at, short, first, scale.prior, gauge, beliefs, y, variance, Widths(rough, share, cross, term))
     first = begin_of(point, k, d)
     variance = given_last_(first, beliefs.spread, gauge, y)
-    widths_(X, at, k, first, scale.prior, gauge, beliefs, y, variance, mean, bonus, cross, term)
+    widths_(X, at, k, first, scale.prior, gauge, beliefs, y, variance, Widths(mean, bonus, cross, term))
     life, top, total, most = life_of(point, k, gauge), -math.inf, 0.0, 0.0
     for a in range(mean.size):
         told = scale.noise / scale.now if link == IDENTITY else slope(link, mean[a])
