@@ -25,7 +25,7 @@ from driftwise.policies.arms import Arms, ArmSet, Choice
 from driftwise.policies.base import Compiled
 from driftwise.policies.linear import MOST_LENGTH
 from driftwise.policies.live import NO_TESTS, Entries, proposed, report
-from driftwise.policies.memory import Fade, Keep, Memory, checked_memory
+from driftwise.policies.memory import Memory, checked_memory
 from driftwise.policies.model import curves
 from driftwise.policies.questions import LevelReport, LinkCurve, Predicts
 from driftwise.policies.state import Layout, State, layout
@@ -206,9 +206,6 @@ class Auto(Compiled):
 
     def effective(self) -> Floats:
         return np.array([one.rounds for one in self.rows])
-
-    def _held(self) -> tuple[Memory, ...]:
-        return tuple(Keep() if math.isinf(one.rounds) else Fade(1.0 / one.rounds) for one in self.rows)
 
     # ---------------------------------------------------------------------------------------- choices
     @property
